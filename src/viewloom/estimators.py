@@ -1,0 +1,428 @@
+"""The paper's model as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from viewloom.backends import BACKENDS
+from viewloom.base import MultiviewClusterer, as_memberships
+from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
+from viewloom.importance import linear_importance, permutation_importance
+from viewloom.kernels import Context, FittedLinear, Gaussian, make_kernel
+from viewloom.problem import NewSamples, Problem, consensus_error, frozen_message
+from viewloom.solver.loop import Result, Settings, solve
+from viewloom.solver.objective import Calibration
+from viewloom.solver.shard import Shard, ViewMessage
+from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
+from viewloom.solver.updates import PROJECTIONS
+from viewloom.views import Views, per_view
+
+Array = np.ndarray
+PLACE_STEPS, PLACE_ROUNDS, PLACE_TOL = 20, 100, 1e-10
+COLLAPSED = 0.9  # a view with more than this weight is worth a warning
+
+
+class KernelMultiviewNMF(MultiviewClusterer):
+    """Adaptive weighted multi-view kernel matrix factorisation.
+
+    Every view is factorised in the feature space of its kernel, ``Phi ~ Phi P G``, with memberships ``G`` that are
+    pulled towards a consensus ``G_star`` and vary smoothly along the view's graph; views are weighted by how well
+    the consensus explains them (Eq. 4 of the paper)::
+
+        min  sum_a beta_a^gamma (||Phi - Phi P G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T))
+
+    The default is the well-posed form: memberships are probabilities, kernels have unit diagonal, the losses of views
+    are calibrated so that weights can be compared, and the start is kernel k-means. `paper` gives the form as published.
+
+    Parameters
+    ----------
+    n_clusters : int, default=3
+    kernel : str, kernel, callable, or list / dict with one per view, default="diffusion"
+        "linear", "polynomial", "gaussian", "cosine", "diffusion", "precomputed", an object of `viewloom.kernels`, or a
+        function ``f(X, Y)``.
+    lam : float, or list / dict with one per view, default=10.0
+        Pull of the consensus.
+    theta : float, or list / dict with one per view, default=0.1
+        Smoothness along the graph.
+    gamma : float, default=4.0
+        Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large values even out.
+    graph : {"knn", "gaussian"}, graph object or None, default="knn"
+        Similarity graph of the smoothness term.
+    membership : {"simplex", "nonnegative"}, default="simplex"
+        Whether memberships are probabilities or merely non-negative, as in the paper.
+    sharpness : float in [0, 1], default=0.5
+        How much soft memberships cost: 0 reconstructs a sample from the mixture of its clusters' centres, as in the paper,
+        which leaves open how soft memberships are; 1 charges the distance to each centre, as k-means does, which
+        makes them hard. Hard memberships cost the same under all values.
+    calibrate : bool, default=True
+        Measure the loss of a view between the least possible and that of a single cluster.
+    normalize : bool, default=True
+        Give kernels unit diagonal.
+    scale : {"auto", "standard", "unit"} or None, default="auto"
+        Scaling of every view: features to variance one, samples to length one (counts and frequencies), or as given.
+    init : {"kkmeans", "random"} or array of shape (n, k), default="kkmeans"
+        Start of the memberships.
+    n_init : int, default=1
+        Number of starts; the best objective is kept.
+    inner_iter : int, default=10
+        Gradient steps on the memberships per iteration; the paper takes one.
+    max_iter : int, default=200
+    tol : float, default=1e-4
+        Stop when the objective falls by less than this share in an iteration.
+    backend : {"auto", "serial"}, default="auto"
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        1 prints a line per start, 2 a line per iteration.
+
+    Attributes
+    ----------
+    labels_ : (n,) array of int
+    memberships_ : (n, k) array
+        Consensus memberships; rows sum to one.
+    view_weights_ : (v,) array
+        Learned weights ``beta``; sum to one.
+    view_names_ : list of str
+    view_memberships_ : list of (n, k) arrays
+        Memberships of each view; NaN where a sample lacks the view.
+    history_ : dict of lists
+        One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the last four
+        one number per view), "seconds".
+    objective_ : float
+    n_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> views, y = vl.simulate.three_kinds(random_state=0)
+    >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0).fit(views)
+    >>> vl.clustering_report(y, model.labels_)["Acc"] > 0.9
+    True
+    >>> min(zip(model.view_weights_, model.view_names_))[1]
+    'noise'
+    """
+
+    _parameter_constraints: dict[str, list] = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left")],
+        "membership": [StrOptions(set(PROJECTIONS))],
+        "sharpness": [Interval(Real, 0, 1, closed="both")],
+        "calibrate": ["boolean"],
+        "normalize": ["boolean"],
+        "scale": [StrOptions({"auto", "standard", "unit"}), None],
+        "init": [StrOptions({"kkmeans", "random"}), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "inner_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "backend": [StrOptions(set(BACKENDS))],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        *,
+        kernel: Any = "diffusion",
+        lam: Any = 10.0,
+        theta: Any = 0.1,
+        gamma: float = 4.0,
+        graph: Any = "knn",
+        membership: str = "simplex",
+        sharpness: float = 0.5,
+        calibrate: bool = True,
+        normalize: bool = True,
+        scale: str | None = "auto",
+        init: Any = "kkmeans",
+        n_init: int = 1,
+        inner_iter: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        backend: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.lam = lam
+        self.theta = theta
+        self.gamma = gamma
+        self.graph = graph
+        self.membership = membership
+        self.sharpness = sharpness
+        self.calibrate = calibrate
+        self.normalize = normalize
+        self.scale = scale
+        self.init = init
+        self.n_init = n_init
+        self.inner_iter = inner_iter
+        self.max_iter = max_iter
+        self.tol = tol
+        self.backend = backend
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, n_clusters: int = 3, *, kernel: Any = "gaussian", **changes: Any) -> KernelMultiviewNMF:
+        """The published form, literally: settings of the paper, one gradient step per iteration.
+
+        Kernels, graphs and losses are used as they come, memberships are only non-negative and start at random.
+        It does not fix the scale of memberships, nor make losses of different views comparable: on real data its
+        clusters are often no better than chance. It is here to be compared with.
+
+        Examples
+        --------
+        >>> from viewloom import KernelMultiviewNMF
+        >>> KernelMultiviewNMF.paper(3, kernel="linear").membership
+        'nonnegative'
+        """
+        settings: dict[str, Any] = {
+            "lam": 1.0,
+            "theta": 1.0,
+            "gamma": 2.0,
+            "graph": "gaussian",
+            "membership": "nonnegative",
+            "sharpness": 0.0,
+            "calibrate": False,
+            "normalize": False,
+            "scale": None,
+            "init": "random",
+            "inner_iter": 1,
+        }
+        if isinstance(kernel, Gaussian):
+            settings["graph"] = GaussianGraph(kernel.sigma)  # the paper has one sigma for both
+        return cls(n_clusters, kernel=kernel, **{**settings, **changes})
+
+    def fit(self, X: Any, y: Any = None) -> KernelMultiviewNMF:
+        """Cluster samples seen through several views.
+
+        Parameters
+        ----------
+        X : dict, list, Views, array, DataFrame or sparse matrix
+            One matrix per view with samples in rows; see `Views`.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        views = self._check_views(X)
+        problem = self._build(views)
+        settings = self._settings(problem)
+        result, shard = self._best_of_starts(problem, settings)
+        self._set_results(views, problem, settings, result, shard)
+        self._warn()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Memberships of new samples (n x k): the model's own problem, solved at the fitted centroids.
+
+        Parameters
+        ----------
+        X : dict, list, Views or array
+            New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
+        """
+        views = self._check_new_views(X)
+        shard, _ = self._placed(self._problem.new_samples(views))
+        return as_memberships(shard.G_star)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
+
+        0 is the best that any memberships could do on the training samples, -1 no better than a single cluster; views
+        count by their weights. Comparable between settings of `lam`, `theta` and `gamma`. No label is used.
+        """
+        views = self._check_new_views(X)
+        shard, message = self._placed(self._problem.new_samples(views))
+        seen = views.present.any(axis=0)
+        errors = np.array(
+            [
+                consensus_error(shard, block, m)
+                for block, m in zip(shard.blocks, message, strict=True)
+            ]
+        )
+        offset, scale = self._range_per_sample[:, seen]
+        weights = self.view_weights_[seen] / self.view_weights_[seen].sum()
+        return -float(weights @ ((errors - offset) / scale))
+
+    def feature_importance(self, view: str | int = 0, *, n_repeats: int = 1) -> pd.DataFrame:
+        """How much each feature of a view counts, in all and per cluster.
+
+        For linear kernels the paper's ``F = X^T P`` (features x clusters): `importance` is the length of a feature's
+        row. For other kernels features are permuted one at a time: `importance` is the mean change of the view's
+        memberships. The frame's ``attrs["method"]`` says which.
+
+        Parameters
+        ----------
+        view : str or int
+        n_repeats : int, default=1
+            Permutations of each feature, where they are used.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, importance, cluster_0, ..., sorted by importance.
+        """
+        check_is_fitted(self)
+        a = self.view_names_.index(view) if isinstance(view, str) else int(view)
+        name = self.view_names_[a]
+        kernel = self._problem.views[a].kernel
+        if isinstance(kernel, FittedLinear):
+            return linear_importance(self._message[a].C.T, self.view_features_[name])
+        if isinstance(self._problem.views[a].geometry, GramGeometry):
+            raise ValueError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
+        return permutation_importance(
+            lambda X: as_memberships(self._placed(NewSamples.of_one_view(a, X))[0].G_star),
+            self._problem.views[a].geometry.X,
+            self.view_features_[name],
+            check_random_state(0 if self.random_state is None else self.random_state),
+            n_repeats,
+        )
+
+    def _build(self, views: Views) -> Problem:
+        kernels = [make_kernel(kernel) for kernel in per_view(self.kernel, views.names, "kernel")]
+        theta = per_view(self.theta, views.names, "theta")
+        graphs = [
+            make_graph(graph) if weight else None
+            for graph, weight in zip(per_view(self.graph, views.names, "graph"), theta, strict=True)
+        ]
+        context = Context(normalize=self.normalize, n_clusters=self.n_clusters)
+        return Problem.of(views, kernels, graphs, self.scale, context)
+
+    def _settings(self, problem: Problem) -> Settings:
+        v = len(problem.views)
+        laplacians = [view.laplacian for view in problem.views]
+        if self.calibrate:
+            calibration = Calibration.of(problem.operators, self.n_clusters)
+        else:
+            calibration = Calibration.identity(v)
+        return Settings(
+            lam=_nonnegative(self.lam, self.view_names_, "lam"),
+            theta=_nonnegative(self.theta, self.view_names_, "theta"),
+            gamma=float(self.gamma),
+            traces=np.array([operator.diagonal().sum(dtype=np.float64) for operator in problem.operators]),
+            sigmas=np.array([0.0 if lap is None else lap.sigma for lap in laplacians]),
+            calibration=calibration,
+            n_steps=self.inner_iter,
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+
+    def _starts(self, problem: Problem) -> Iterator[Array]:
+        """Memberships (k x n) to begin from, one per start."""
+        rng = check_random_state(self.random_state)
+        if not isinstance(self.init, str):
+            yield _given_start(self.init, problem.n, self.n_clusters, self.membership)
+            return
+        for _ in range(self.n_init):
+            if self.init == "random":
+                yield random_memberships(problem.n, self.n_clusters, rng, self.membership)
+            else:
+                labels = kernel_kmeans(problem.operators, problem.rows, problem.n, self.n_clusters, rng)
+                yield soft_memberships(labels, self.n_clusters)
+
+    def _best_of_starts(self, problem: Problem, settings: Settings) -> tuple[Result, Shard]:
+        """Solve from every start and keep the least objective."""
+        best: tuple[Result, Shard] | None = None
+        for number, start in enumerate(self._starts(problem)):
+            shard = problem.shard(PROJECTIONS[self.membership], self.sharpness)
+            shard.start(start)
+            result = solve([shard], settings, BACKENDS[self.backend], self._progress)
+            if self.verbose:
+                print(f"start {number + 1}: objective {result.objective:.6g}, {result.n_iter} iterations")
+            if best is None or result.objective < best[0].objective:
+                best = result, shard
+        assert best is not None
+        return best
+
+    def _progress(self, iteration: int, objective: float) -> None:
+        if self.verbose > 1:
+            print(f"  iteration {iteration}: objective {objective:.6g}")
+
+    def _set_results(self, views: Views, problem: Problem, settings: Settings, result: Result, shard: Shard) -> None:
+        G = [block.G for block in shard.blocks]
+        self.memberships_ = as_memberships(shard.G_star)
+        self.labels_ = np.argmax(self.memberships_, axis=1)
+        self.view_weights_ = result.beta
+        self.view_memberships_ = [_scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)]
+        self.history_ = result.history
+        self.objective_ = result.objective
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self._problem = problem
+        self._message = frozen_message(problem, G, result.message, self.sharpness)
+        counts = views.present.sum(axis=0)
+        self._range_per_sample = np.vstack([settings.calibration.offset, settings.calibration.scale]) / counts
+
+    def _warn(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"The objective was still falling after {self.n_iter_} iterations; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        empty = self.n_clusters - len(np.unique(self.labels_))
+        if empty:
+            warnings.warn(
+                f"{empty} of {self.n_clusters} clusters have no samples; try fewer clusters or more starts (n_init).",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        heaviest = int(np.argmax(self.view_weights_))
+        if len(self.view_weights_) > 1 and self.view_weights_[heaviest] > COLLAPSED and self.gamma > 1.0:
+            warnings.warn(
+                f"View {self.view_names_[heaviest]!r} has {self.view_weights_[heaviest]:.0%} of the weight: the clusters "
+                "are almost its alone. It may explain the consensus because it is simple, not because it is "
+                "informative; a larger gamma or calibrate=True evens the weights out.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _placed(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
+        """New samples moved to where the fitted centroids and the consensus of their views put them."""
+        project = PROJECTIONS[self.membership]
+        shard, message = self._problem.place(samples, self._message, project, self.sharpness)
+        shard.start(np.full((self.n_clusters, samples.n), 1.0 / self.n_clusters))
+        for _ in range(PLACE_ROUNDS):
+            before = shard.G_star
+            shard.move(message, PLACE_STEPS)
+            if float(np.abs(shard.G_star - before).max(initial=0.0)) <= PLACE_TOL:
+                break
+        return shard, message
+
+
+def _nonnegative(value: Any, names: list[str], what: str) -> Array:
+    values = np.array(per_view(value, names, what), dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
+    return values
+
+
+def _given_start(init: Any, n: int, n_clusters: int, membership: str) -> Array:
+    U = np.array(init, dtype=np.float64)
+    if U.shape != (n, n_clusters):
+        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
+    if not np.isfinite(U).all() or (U < 0.0).any():
+        raise ValueError("init must be finite and non-negative.")
+    if membership == "simplex":
+        U = as_memberships(U.T)
+    return np.ascontiguousarray(U.T)
+
+
+def _scattered(G: Array, rows: Any, n: int) -> Array:
+    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
+    U = np.full((n, G.shape[0]), np.nan)
+    U[rows] = as_memberships(G)
+    return U

@@ -1,0 +1,67 @@
+"""Which features of a view the clusters rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+Array = np.ndarray
+BATCH_ROWS = 20_000  # rows of permuted copies that are placed at once
+
+
+def linear_importance(F: Array, names: Array) -> pd.DataFrame:
+    """Importance from centroids in feature space, ``F = X^T P`` (d x k): the length of each feature's row."""
+    return _ranked(names, np.linalg.norm(F, axis=1), F, "F = X^T P")
+
+
+def permutation_importance(
+    memberships: Callable[[Any], Array],
+    X: Any,
+    names: Array,
+    rng: np.random.RandomState,
+    n_repeats: int = 1,
+) -> pd.DataFrame:
+    """Mean change of the memberships (n x k) of a view when one of its features is shuffled between samples.
+
+    `importance` is half the sum over clusters (total variation: the share of membership that moves).
+    """
+    n, d = X.shape
+    reference = memberships(X)
+    change = np.zeros((d, reference.shape[1]))
+    per_batch = max(BATCH_ROWS // n, 1)
+    for _ in range(n_repeats):
+        for first in range(0, d, per_batch):
+            features = range(first, min(first + per_batch, d))
+            stacked = _stack([_shuffled(X, j, rng) for j in features])
+            moved = memberships(stacked).reshape(len(features), n, -1)
+            change[first : first + len(features)] += np.abs(moved - reference).mean(axis=1)
+    change /= n_repeats
+    return _ranked(names, change.sum(axis=1) / 2.0, change, "permutation")
+
+
+def _shuffled(X: Any, j: int, rng: np.random.RandomState) -> Any:
+    order = rng.permutation(X.shape[0])
+    if sp.issparse(X):
+        X = X.tolil(copy=True)
+        X[:, [j]] = X[:, [j]].tocsr()[order]
+        return X.tocsr()
+    X = X.copy()
+    X[:, j] = X[order, j]
+    return X
+
+
+def _stack(copies: list[Any]) -> Any:
+    return sp.vstack(copies, format="csr") if sp.issparse(copies[0]) else np.vstack(copies)
+
+
+def _ranked(names: Array, importance: Array, per_cluster: Array, method: str) -> pd.DataFrame:
+    frame = pd.DataFrame({"feature": names, "importance": importance})
+    for j in range(per_cluster.shape[1]):
+        frame[f"cluster_{j}"] = per_cluster[:, j]
+    frame = frame.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
+    frame.attrs["method"] = method
+    return frame

@@ -1,0 +1,377 @@
+"""Kernels: from the samples of a view to an operator, and from new samples to their rows of it.
+
+A kernel object holds parameters only. ``kernel.fit(geometry, context)`` gives a `FittedKernel`, whose ``operator`` is
+the Gram matrix of the training samples and whose ``place(cross)`` gives new samples' side of it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.base import BaseEstimator
+
+from viewloom.graphs import (
+    KNN,
+    CrossGeometry,
+    Geometry,
+    Weft,
+    WeftRows,
+    gaussian,
+    gaussian_width,
+    scale_both_sides,
+)
+from viewloom.operators import Cross, Explicit, Factored, Operator, top_eigenpairs
+
+Array = np.ndarray
+Samples = Geometry | CrossGeometry
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a kernel may know besides its own view."""
+
+    normalize: bool = True  # unit diagonal
+    n_clusters: int = 2
+    weft: Weft | None = None  # the graphs of all views together
+    view: int = 0  # position of this view among them
+
+
+class FittedKernel(Protocol):
+    """A kernel that knows its training samples."""
+
+    operator: Operator
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Any:
+        """Operator of new samples against the training samples."""
+
+
+class Linear(BaseEstimator):
+    """``k(x, y) = <x, y>``, kept as the factor ``X`` and never multiplied out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = Linear().fit(Geometry(np.array([[3.0, 4.0], [0.0, 2.0]])))
+    >>> fitted.operator.diagonal().round(6).tolist()
+    [1.0, 1.0]
+    """
+
+    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedLinear:
+        """Kernel of the samples of a view."""
+        return FittedLinear(geometry.X, context.normalize)
+
+
+class Cosine(Linear):
+    """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, whatever the normalisation asked for."""
+
+    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedLinear:
+        """Kernel of the samples of a view."""
+        return FittedLinear(geometry.X, True)
+
+
+class FittedLinear:
+    """``K = X X^T`` as a factor, rows of unit length if asked for."""
+
+    def __init__(self, X: Any, normalize: bool) -> None:
+        self.normalize = normalize
+        self.operator = self._factored(X)
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+        """Factor of new samples."""
+        return self._factored(cross.X)
+
+    def _factored(self, X: Any) -> Factored:
+        return Factored(unit_rows(X) if self.normalize else X)
+
+
+class PairwiseKernel(BaseEstimator):
+    """A kernel given by its entries. Subclasses write `matrix`, and `diagonal` where it is cheaper."""
+
+    def matrix(self, samples: Samples) -> Array:
+        """``k(x, y)`` of samples (rows) against the training samples (columns)."""
+        raise NotImplementedError
+
+    def diagonal(self, samples: Samples) -> Array:
+        """``k(x, x)`` of samples."""
+        raise NotImplementedError
+
+    def prepare(self, geometry: Geometry) -> PairwiseKernel:
+        """The kernel with parameters that depend on the data filled in."""
+        return self
+
+    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedPairwise:
+        """Kernel of the samples of a view."""
+        return FittedPairwise(self.prepare(geometry), geometry, context.normalize)
+
+
+class FittedPairwise:
+    """A dense Gram matrix, of unit diagonal if asked for."""
+
+    def __init__(self, kernel: PairwiseKernel, geometry: Geometry, normalize: bool) -> None:
+        self.kernel = kernel
+        self.norms = self._norms(geometry) if normalize else None
+        self.operator = Explicit(self._scaled(kernel.matrix(geometry), self.norms))
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Cross:
+        """Rows of new samples."""
+        norms = None if self.norms is None else self._norms(cross)
+        rows = self._scaled(self.kernel.matrix(cross), norms)
+        return Cross(rows, self.kernel.diagonal(cross) if norms is None else np.ones(cross.size))
+
+    def _norms(self, samples: Samples) -> Array:
+        diagonal = self.kernel.diagonal(samples)
+        if not (diagonal > 0.0).all():
+            raise ValueError(
+                f"The kernel of view {samples.train.name!r} is not positive at "
+                f"{int((diagonal <= 0.0).sum())} samples, so it cannot have unit diagonal."
+            )
+        return np.sqrt(diagonal)
+
+    def _scaled(self, K: Array, norms: Array | None) -> Array:
+        if norms is None or self.norms is None:
+            return K
+        K = K / norms[:, None]
+        K /= self.norms
+        return K
+
+
+class Polynomial(PairwiseKernel):
+    """``k(x, y) = (<x, y> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int, default=2
+    coef0 : float, default=1.0
+    """
+
+    def __init__(self, degree: int = 2, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.coef0 = coef0
+
+    def matrix(self, samples: Samples) -> Array:
+        """``k(x, y)`` of samples against the training samples."""
+        products = samples.X @ samples.train.X.T
+        return (_dense(products) + self.coef0) ** self.degree
+
+    def diagonal(self, samples: Samples) -> Array:
+        """``k(x, x)`` of samples."""
+        return (Factored(samples.X).diagonal() + self.coef0) ** self.degree
+
+
+class Gaussian(PairwiseKernel):
+    """``k(x, y) = exp(-||x - y||^2 / (2 sigma^2))``.
+
+    Parameters
+    ----------
+    sigma : float, "median" or sequence of floats, default="median"
+        Width. "median" takes the median distance between samples of the view. Of a grid, such as the paper's
+        ``np.exp(np.arange(-2, 11))``, the width is taken whose kernel values are spread most (largest variance
+        between pairs): neither all near 0 nor all near 1. No label is involved.
+    """
+
+    def __init__(self, sigma: Any = "median") -> None:
+        self.sigma = sigma
+
+    def prepare(self, geometry: Geometry) -> Gaussian:
+        """The kernel with its width as a number."""
+        return Gaussian(gaussian_width(self.sigma, geometry.squared_distances))
+
+    def matrix(self, samples: Samples) -> Array:
+        """``k(x, y)`` of samples against the training samples."""
+        return gaussian(samples.squared_distances, self.sigma)
+
+    def diagonal(self, samples: Samples) -> Array:
+        """Ones."""
+        return np.ones(samples.size)
+
+
+class FunctionKernel(PairwiseKernel):
+    """A kernel given as a function ``f(X, Y)`` that returns the matrix of ``k(x, y)``.
+
+    Parameters
+    ----------
+    function : callable
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def matrix(self, samples: Samples) -> Array:
+        """``k(x, y)`` of samples against the training samples."""
+        K = np.asarray(self.function(samples.X, samples.train.X), dtype=np.float64)
+        if K.shape != (samples.size, samples.train.size) or not np.isfinite(K).all():
+            raise ValueError(
+                f"The kernel function of view {samples.train.name!r} must return a finite "
+                f"{samples.size} x {samples.train.size} matrix, got shape {K.shape}."
+            )
+        return K if samples.train is not samples else checked_gram(K, samples.name)
+
+    def diagonal(self, samples: Samples) -> Array:
+        """``k(x, x)`` of samples, one at a time."""
+        X = samples.X
+        return np.array([float(_dense(self.function(X[[i]], X[[i]]))[0, 0]) for i in range(samples.size)])
+
+
+class Diffusion(BaseEstimator):
+    """Diffusion along the neighbour graph of a view, with edges lent by the other views.
+
+    With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of all views together,
+    ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2`` give the
+    factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are alike if walks from them meet.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=15
+    time : float, default=8
+        Length of the walk.
+    rank : int, optional
+        Number of eigenpairs; three times the number of clusters where None.
+    share : float, default=0.5
+        How much of the graph comes from all views together.
+    """
+
+    def __init__(self, n_neighbors: int = 15, time: float = 8, rank: int | None = None, share: float = 0.5) -> None:
+        self.n_neighbors = n_neighbors
+        self.time = time
+        self.rank = rank
+        self.share = share
+
+    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedDiffusion:
+        """Kernel of the samples of a view."""
+        return FittedDiffusion(self, geometry, context)
+
+
+class FittedDiffusion:
+    """Factor of the training samples, and what maps edges of new samples to theirs."""
+
+    def __init__(self, kernel: Diffusion, geometry: Geometry, context: Context) -> None:
+        self.view = context.view
+        self.share = 0.0 if context.weft is None else kernel.share
+        self.graph = KNN(kernel.n_neighbors).fit(geometry)
+        T = self.graph.S
+        self.columns = np.arange(geometry.size)
+        if context.weft is not None:
+            self.columns = context.weft.rows[self.view]
+            T = (1.0 - self.share) * T + self.share * context.weft.within(self.view)
+        self.degrees = np.asarray(T.sum(axis=1)).ravel()
+        T = scale_both_sides(T, self.degrees, self.degrees)
+        rank = kernel.rank or 3 * context.n_clusters
+        values, U = top_eigenpairs(T, min(rank, geometry.size))
+        lengths = ((1.0 + values) / 2.0).clip(0.0) ** (kernel.time / 2.0)
+        # Nystroem: T U = U values, so a new row of T times U / values continues U.
+        self.extension = U * (lengths / np.maximum(values, 0.1))
+        self.operator = Factored(unit_rows(U * lengths))
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+        """Factor of new samples."""
+        if weft is None:
+            T = self.graph.cross(cross)[0]
+        else:
+            rows = weft.rows[self.view]
+            T = (1.0 - self.share) * weft.edges[self.view] + self.share * weft.M[rows][:, self.columns]
+        degrees = np.asarray(T.sum(axis=1)).ravel()
+        T = scale_both_sides(T, degrees, self.degrees)
+        return Factored(unit_rows(np.asarray(T @ self.extension)))
+
+
+class Precomputed(PairwiseKernel):
+    """Views that are Gram matrices already: n x n for `fit`, n_new x n for `predict`.
+
+    A matrix that is not symmetric is an error. One that is not positive semidefinite is repaired: its negative
+    eigenvalues are set to zero, and a warning says how negative they were. New samples' own ``k(x, x)`` is not in the data
+    and is taken to be the mean of the training diagonal.
+    """
+
+    def prepare(self, geometry: Geometry) -> PairwiseKernel:
+        """Check the matrix, once."""
+        fitted = Precomputed()
+        fitted.gram_ = checked_gram(np.asarray(geometry.X, dtype=np.float64), geometry.name)
+        return fitted
+
+    def matrix(self, samples: Samples) -> Array:
+        """The matrix, or the rows of new samples."""
+        return self.gram_ if samples.train is samples else np.asarray(samples.X)
+
+    def diagonal(self, samples: Samples) -> Array:
+        """``k(x, x)`` of samples."""
+        diagonal = np.diagonal(self.gram_)
+        return diagonal if samples.train is samples else np.full(samples.size, diagonal.mean())
+
+
+KERNELS: dict[str, Any] = {
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "gaussian": Gaussian,
+    "cosine": Cosine,
+    "diffusion": Diffusion,
+    "precomputed": Precomputed,
+}
+
+
+def make_kernel(kernel: Any) -> Any:
+    """The kernel that a parameter names: a string, a kernel object or a function."""
+    if hasattr(kernel, "fit"):
+        return kernel
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]()
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    raise ValueError(f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}.")
+
+
+def unit_rows(X: Any) -> Any:
+    """Rows of length one; rows of zeros stay."""
+    norms = np.sqrt(Factored(X).diagonal())
+    inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(inverse.astype(X.dtype)) @ X)
+    return X * inverse[:, None].astype(X.dtype)
+
+
+def checked_gram(K: Array, name: str) -> Array:
+    """A symmetric positive semidefinite matrix from one that should be (see `Precomputed`)."""
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"View {name!r} has shape {K.shape}; a precomputed kernel must be square, with one row and one column per sample."
+        )
+    size = float(np.abs(K).max())
+    if size == 0.0:
+        raise ValueError(f"The kernel of view {name!r} is zero everywhere.")
+    asymmetry = float(np.abs(K - K.T).max()) / size
+    if asymmetry > 1e-6:
+        raise ValueError(
+            f"The kernel of view {name!r} is not symmetric (largest difference {asymmetry:.1e} of its "
+            "largest entry); pass (K + K.T) / 2 if that is what you mean."
+        )
+    K = (K + K.T) / 2.0
+    lowest = _lowest_eigenvalue(K) / size
+    if lowest >= -1e-7 * len(K):
+        return K
+    warnings.warn(
+        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue {lowest:.1e} of its "
+        "largest entry); negative eigenvalues are set to zero.",
+        stacklevel=2,
+    )
+    values, vectors = scipy.linalg.eigh(K)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _lowest_eigenvalue(K: Array) -> float:
+    if len(K) <= 1000:
+        return float(scipy.linalg.eigvalsh(K, subset_by_index=(0, 0))[0])
+    v0 = np.random.default_rng(0).standard_normal(len(K))
+    try:
+        return float(eigsh(K, k=1, which="SA", v0=v0, tol=1e-3, return_eigenvectors=False)[0])
+    except ArpackNoConvergence:
+        return float(scipy.linalg.eigvalsh(K, subset_by_index=(0, 0))[0])
+
+
+def _dense(K: Any) -> Array:
+    return np.asarray(K.toarray() if sp.issparse(K) else K)

@@ -1,0 +1,217 @@
+"""What the solver may ask of a Gram matrix or a graph, whether dense, sparse or factored.
+
+A symmetric n x n matrix ``K`` meets the solver only through products with memberships ``G`` (k x n):
+
+``project(G)``    what has to be known of ``G K``, as sums over samples: a `Projection`;
+``lift(M)``       the rows of ``G K`` again, for the samples this operator holds;
+``codebook(Pt)``  what new samples need of ``P^T`` (k x n): then ``P^T K`` of new samples is
+                  ``place(rows).lift(codebook)``.
+
+A dense or sparse ``K`` is projected once, into k x n numbers. A factored ``K = Z Z^T`` is projected into
+the k x m numbers ``G Z``, which add up over blocks of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+Array = np.ndarray
+DENSE_EIGEN_SIZE = 400  # below this LAPACK is faster than Lanczos
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Sums over samples that describe ``G K``: ``M``, and ``quad = G K G^T`` (k x k)."""
+
+    M: Array
+    local_quad: Array | None = None  # None where quad = M M^T
+
+    @property
+    def quad(self) -> Array:
+        """``G K G^T``, in double precision."""
+        if self.local_quad is not None:
+            return self.local_quad
+        M = np.asarray(self.M, dtype=np.float64)
+        return M @ M.T
+
+    def __add__(self, other: Projection) -> Projection:
+        if self.local_quad is not None:
+            raise ValueError("Only factored operators can be split into blocks of samples.")
+        return Projection(self.M + other.M)
+
+
+class Operator(Protocol):
+    """A symmetric positive semidefinite matrix, or the rows of one for new samples."""
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+
+    def project(self, G: Array) -> Projection:
+        """Sums over samples from which `lift` gives ``G K``."""
+
+    def lift(self, M: Array) -> Array:
+        """``G K`` (k x n) from the sums."""
+
+    def codebook(self, Pt: Array) -> Array:
+        """What `lift` of new samples needs of ``P^T``."""
+
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
+
+    def features(self, rank: int) -> Array:
+        """n x rank factor whose Gram matrix is the best approximation of that rank."""
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, ``H = I - 11^T / n``, in falling order."""
+
+    def mean(self) -> float:
+        """Mean of all entries, ``1^T K 1 / n^2``."""
+
+
+class Explicit:
+    """A matrix whose entries are stored, dense or sparse."""
+
+    def __init__(self, K: Any) -> None:
+        self.K = K
+
+    @property
+    def size(self) -> int:
+        return int(self.K.shape[0])
+
+    def project(self, G: Array) -> Projection:
+        M = np.asarray((self.K @ G.T).T) if sp.issparse(self.K) else G @ self.K
+        return Projection(M, np.asarray(M @ G.T, dtype=np.float64))
+
+    def lift(self, M: Array) -> Array:
+        return M
+
+    def codebook(self, Pt: Array) -> Array:
+        return Pt
+
+    def diagonal(self) -> Array:
+        return np.asarray(self.K.diagonal())
+
+    def features(self, rank: int) -> Array:
+        values, vectors = top_eigenpairs(self.K, rank)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def centred_spectrum(self, rank: int) -> Array:
+        if rank < 1:
+            return np.zeros(0)
+        n, means = self.size, np.asarray(self.K.mean(axis=0)).ravel()
+        if n <= DENSE_EIGEN_SIZE:
+            K = self.K.toarray() if sp.issparse(self.K) else np.asarray(self.K, dtype=np.float64)
+            centred = K - means - means[:, None] + means.mean()
+            return top_eigenpairs(centred, rank)[0]
+
+        def matvec(x: Array) -> Array:
+            x = x - x.mean()
+            y = self.K @ x
+            return np.asarray(y - y.mean())
+
+        return top_eigenpairs(LinearOperator((n, n), matvec=matvec, dtype=np.float64), rank)[0]
+
+    def mean(self) -> float:
+        return float(self.K.mean(dtype=np.float64))
+
+
+class Factored:
+    """``K = Z Z^T`` with a dense or sparse factor ``Z`` (n x m)."""
+
+    def __init__(self, Z: Any) -> None:
+        self.Z = Z
+
+    @property
+    def size(self) -> int:
+        return int(self.Z.shape[0])
+
+    def project(self, G: Array) -> Projection:
+        return Projection(np.asarray((self.Z.T @ G.T).T) if sp.issparse(self.Z) else G @ self.Z)
+
+    def lift(self, M: Array) -> Array:
+        return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
+
+    def codebook(self, Pt: Array) -> Array:
+        return self.project(Pt).M
+
+    def diagonal(self) -> Array:
+        if sp.issparse(self.Z):
+            return np.asarray(self.Z.multiply(self.Z).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", self.Z, self.Z)
+
+    def features(self, rank: int) -> Array:
+        n, m = self.Z.shape
+        if m <= rank:
+            return self.Z.toarray() if sp.issparse(self.Z) else self.Z
+        if m <= n:
+            values, V = top_eigenpairs(_dense(self.Z.T @ self.Z), rank)
+            return np.asarray(self.Z @ V)
+        values, U = top_eigenpairs(_dense(self.Z @ self.Z.T), rank)
+        return U * np.sqrt(np.maximum(values, 0.0))
+
+    def centred_spectrum(self, rank: int) -> Array:
+        n, m = self.Z.shape
+        if rank < 1:
+            return np.zeros(0)
+        if m > n:
+            return Explicit(_dense(self.Z @ self.Z.T)).centred_spectrum(rank)
+        mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
+        covariance = _dense(self.Z.T @ self.Z) - n * np.outer(mean, mean)
+        values = top_eigenpairs(covariance, min(rank, m))[0]
+        return np.pad(values, (0, rank - len(values)))
+
+    def mean(self) -> float:
+        mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
+        return float(mean @ mean)
+
+
+class Cross:
+    """Rows ``k(new, train)`` (n_new x n) of an explicit matrix, for new samples."""
+
+    def __init__(self, rows: Any, diagonal: Array) -> None:
+        self.rows = rows
+        self._diagonal = diagonal
+
+    @property
+    def size(self) -> int:
+        return int(self.rows.shape[0])
+
+    def lift(self, M: Array) -> Array:
+        return np.asarray((self.rows @ M.T).T) if sp.issparse(self.rows) else M @ self.rows.T
+
+    def diagonal(self) -> Array:
+        return self._diagonal
+
+
+def top_eigenpairs(K: Any, rank: int) -> tuple[Array, Array]:
+    """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, always the same for the same input."""
+    n = K.shape[0]
+    rank = min(rank, n)
+    implicit = isinstance(K, LinearOperator) or sp.issparse(K)
+    if n <= DENSE_EIGEN_SIZE or 4 * rank >= n:
+        dense = K @ np.eye(n) if isinstance(K, LinearOperator) else _dense(K)
+        values, vectors = scipy.linalg.eigh(
+            np.asarray(dense, dtype=np.float64), subset_by_index=(n - rank, n - 1)
+        )
+    else:
+        v0 = np.random.default_rng(0).standard_normal(n)
+        values, vectors = eigsh(
+            K if implicit else np.asarray(K), k=rank, which="LA", v0=v0.astype(K.dtype), tol=_tolerance(K.dtype)
+        )
+    order = np.argsort(-values, kind="stable")
+    return np.asarray(values[order], dtype=np.float64), vectors[:, order]
+
+
+def _dense(K: Any) -> Array:
+    return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+
+
+def _tolerance(dtype: Any) -> float:
+    return 1e-9 if dtype == np.float64 else 0.0  # 0 asks ARPACK for the precision of the type

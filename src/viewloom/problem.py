@@ -1,0 +1,203 @@
+"""From views to a problem the solver can work on, and from new samples to their place in a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian, Weft
+from viewloom.kernels import Context, FittedKernel, Precomputed
+from viewloom.operators import Cross, Operator
+from viewloom.solver.objective import reconstruction
+from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
+from viewloom.solver.updates import Rows, combinations, membership_gram
+from viewloom.views import Views
+
+Array = np.ndarray
+
+
+class Columns:
+    """A view of which only some columns are used, unscaled: a Gram matrix, whose columns are samples."""
+
+    def __init__(self, columns: Rows = slice(None)) -> None:
+        self.columns = columns
+
+    def transform(self, X: Any) -> Any:
+        """The columns."""
+        return X[:, self.columns]
+
+
+def fit_scaler(scale: str | None, X: Any) -> Any:
+    """How a view is brought to scale before distances are taken.
+
+    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit" every sample length one,
+    "auto" takes "unit" for counts and frequencies (non-negative, over half zeros, over 100 features), else "standard".
+    """
+    if scale is None:
+        return Columns()
+    if scale == "auto":
+        scale = "unit" if _looks_like_counts(X) else "standard"
+    scaler = Normalizer() if scale == "unit" else StandardScaler(with_mean=not sp.issparse(X))
+    return scaler.fit(X)
+
+
+def _looks_like_counts(X: Any) -> bool:
+    values = X.data if sp.issparse(X) else X
+    if X.shape[1] <= 100 or values.min(initial=0.0) < 0.0:
+        return False
+    return int(np.count_nonzero(values)) < 0.5 * X.shape[0] * X.shape[1]
+
+
+@dataclass(frozen=True)
+class FittedView:
+    """One view of the training samples: its scale, distances, kernel and graph."""
+
+    rows: Rows  # which training samples have it
+    scaler: Any
+    geometry: Geometry
+    kernel: FittedKernel
+    graph: Any  # None where theta = 0
+
+    @property
+    def laplacian(self) -> Laplacian | None:
+        """Laplacian of the training samples."""
+        return None if self.graph is None else self.graph.laplacian
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All views of the training samples, ready for the solver."""
+
+    views: list[FittedView]
+    n: int
+    weft: Weft | None
+
+    @classmethod
+    def of(
+        cls, views: Views, kernels: list[Any], graphs: list[Any], scale: str | None, context: Context
+    ) -> Problem:
+        """Scale every view, then build its kernel and its graph."""
+        rows = [_rows(views, a) for a in range(views.n_views)]
+        scalers, geometries = [], []
+        for (name, X), where, kernel in zip(views.items(), rows, kernels, strict=True):
+            given = isinstance(kernel, Precomputed)
+            scalers.append(Columns(where) if given else fit_scaler(scale, X[where]))
+            kind = GramGeometry if given else Geometry
+            geometries.append(kind(scalers[-1].transform(X[where]), name))
+        weft = None
+        if len(kernels) > 1 and any(getattr(kernel, "share", 0.0) for kernel in kernels):
+            weft = Weft(geometries, rows, len(views))
+        fitted = [
+            FittedView(
+                where,
+                scaler,
+                geometry,
+                kernel.fit(geometry, replace(context, weft=weft, view=a)),
+                None if graph is None else graph.fit(geometry),
+            )
+            for a, (where, scaler, geometry, kernel, graph) in enumerate(
+                zip(rows, scalers, geometries, kernels, graphs, strict=True)
+            )
+        ]
+        return cls(fitted, len(views), weft)
+
+    @property
+    def operators(self) -> list[Operator]:
+        """Gram matrices of the training samples."""
+        return [view.kernel.operator for view in self.views]
+
+    @property
+    def rows(self) -> list[Rows]:
+        """Which samples have each view."""
+        return [view.rows for view in self.views]
+
+    def shard(self, project: Callable[[Array], Array], rho: float) -> Shard:
+        """All training samples as one shard."""
+        blocks = [ViewBlock(view.kernel.operator, view.laplacian, view.rows) for view in self.views]
+        return Shard(blocks, project, rho)
+
+    def place(
+        self,
+        samples: NewSamples,
+        message: list[ViewMessage],
+        project: Callable[[Array], Array],
+        rho: float,
+    ) -> tuple[Shard, list[ViewMessage]]:
+        """New samples as a shard that reaches to the training samples, with the messages of the views they have."""
+        crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
+        weft = None if self.weft is None else self.weft.cross(crosses, samples.rows, samples.n)
+        blocks = {
+            a: ViewBlock(
+                self.views[a].kernel.place(cross, weft),
+                _cross_laplacian(self.views[a].graph, cross),
+                samples.rows[a],
+            )
+            for a, cross in crosses.items()
+        }
+        messages = [_reaching(message[a], block) for a, block in blocks.items()]
+        return Shard(list(blocks.values()), project, rho), messages
+
+    def new_samples(self, views: Views) -> NewSamples:
+        """New samples brought to the scale of the training samples."""
+        seen = [a for a in range(views.n_views) if views.present[:, a].any()]
+        rows = {a: _rows(views, a) for a in seen}
+        scaled = {a: self.views[a].scaler.transform(views.blocks[a][rows[a]]) for a in seen}
+        return NewSamples(scaled, rows, len(views))
+
+
+@dataclass(frozen=True)
+class NewSamples:
+    """Scaled views of new samples, under the positions of those views they have."""
+
+    scaled: dict[int, Any]
+    rows: dict[int, Rows]
+    n: int
+
+    @classmethod
+    def of_one_view(cls, a: int, X: Any) -> NewSamples:
+        """Samples of which only one view, already scaled, is known."""
+        return cls({a: X}, {a: slice(None)}, X.shape[0])
+
+
+def frozen_message(
+    problem: Problem, G: list[Array], message: list[ViewMessage], rho: float
+) -> list[ViewMessage]:
+    """The solution as new samples need it: ``P`` and the training memberships, in codebook form."""
+    frozen = []
+    for view, g, m in zip(problem.views, G, message, strict=True):
+        C = view.kernel.operator.codebook(combinations(g, rho))
+        near = None if view.laplacian is None else view.laplacian.adjacency.codebook(g)
+        frozen.append(replace(m, C=C, neighbours=near))
+    return frozen
+
+
+def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> float:
+    """Mean reconstruction error of the samples of a view under the consensus memberships."""
+    G = shard.G_star[:, block.rows]
+    fit = float(np.vdot(block.kernel.lift(message.C), G))
+    trace = float(np.sum(block.kernel.diagonal(), dtype=np.float64))
+    return reconstruction(trace, fit, message.A, membership_gram(G, shard.rho)) / G.shape[1]
+
+
+def _rows(views: Views, a: int) -> Rows:
+    rows = views.rows(a)
+    return slice(None) if len(rows) == len(views) else rows
+
+
+def _reaching(message: ViewMessage, block: ViewBlock) -> ViewMessage:
+    """The message with a bound on the curvature that holds for new samples' degrees too."""
+    if block.laplacian is None:
+        return message
+    return replace(message, sigma=max(message.sigma, float(block.laplacian.degree.max())))
+
+
+def _cross_laplacian(graph: Any, cross: CrossGeometry) -> Laplacian | None:
+    if graph is None:
+        return None
+    rows, degree = graph.cross(cross)
+    return Laplacian(Cross(rows, np.zeros(cross.size)), degree, graph.laplacian.sigma)

@@ -1,0 +1,1 @@
+"""Block coordinate descent on the paper's objective, over shards of samples."""

@@ -1,0 +1,122 @@
+"""Algorithm 1 of the paper over shards: small matrices out, sums back, weights, until nothing moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
+from viewloom.solver.shard import Shard, ViewMessage, ViewSums
+from viewloom.solver.updates import update_beta, update_P
+
+Array = np.ndarray
+Runner = Callable[..., list[ViewSums]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Constants of the problem, one entry per view, and how long to try."""
+
+    lam: Array
+    theta: Array
+    gamma: float
+    traces: Array  # tr(K)
+    sigmas: Array  # sigma_max(L)
+    calibration: Calibration
+    n_steps: int  # inner steps on G
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the loop ended. The memberships are in the shards."""
+
+    beta: Array
+    message: list[ViewMessage]  # P of every view in small form
+    sums: list[ViewSums]
+    history: dict[str, list]
+    objective: float
+    converged: bool
+
+    @property
+    def n_iter(self) -> int:
+        """Iterations made."""
+        return len(self.history["objective"])
+
+
+def solve(
+    shards: list[Shard],
+    settings: Settings,
+    run: Runner,
+    progress: Callable[[int, float], None] | None = None,
+) -> Result:
+    """Minimise Eq. 4 from the memberships in the shards.
+
+    One iteration reads every kernel once: ``P`` of every view, ``G`` of every view, ``G_star``, ``beta``, in the order
+    of Algorithm 1. Each block minimises or decreases the objective, so the history never increases.
+    """
+    sums = run(Shard.sums, shards)
+    beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
+    history: dict[str, list] = {
+        name: []
+        for name in ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
+    }
+    message, converged = broadcast(sums, beta, settings), False
+    for iteration in range(settings.max_iter):
+        began = time.perf_counter()
+        message = broadcast(sums, beta, settings)
+        sums = run(Shard.step, shards, message, settings.n_steps)
+        terms = evaluate(message, sums, settings.traces)
+        q = settings.calibration(terms.losses(settings.lam, settings.theta))
+        beta = update_beta(q, settings.gamma)
+        J = objective(beta, q, settings.gamma)
+        _record(history, J, terms, beta, time.perf_counter() - began)
+        if progress is not None:
+            progress(iteration + 1, J)
+        if _settled(history["objective"], settings.tol):
+            converged = True
+            break
+    final = history["objective"][-1] if history["objective"] else float("nan")
+    return Result(beta, message, sums, history, final, converged)
+
+
+def broadcast(sums: list[ViewSums], beta: Array, settings: Settings) -> list[ViewMessage]:
+    """``P`` of every view (Eq. 5) in small form, with the constants its samples need."""
+    weights = beta**settings.gamma / settings.calibration.scale
+    messages = []
+    for a, view in enumerate(sums):
+        C, A = update_P(view.S, view.kernel.M, view.kernel.quad)
+        neighbours = None if view.graph is None else view.graph.M
+        lam, theta, sigma = settings.lam[a], settings.theta[a], settings.sigmas[a]
+        messages.append(ViewMessage(A, C, neighbours, lam, theta, sigma, weights[a]))
+    return messages
+
+
+def evaluate(message: list[ViewMessage], sums: list[ViewSums], traces: Array) -> Terms:
+    """The terms of every ``q`` at the ``P`` of the message and the memberships behind the sums."""
+    errors = [
+        reconstruction(trace, view.fit, m.A, view.S)
+        for trace, view, m in zip(traces, sums, message, strict=True)
+    ]
+    return Terms(
+        np.array(errors),
+        np.array([view.consensus for view in sums]),
+        np.array([view.smoothness for view in sums]),
+    )
+
+
+def _record(history: dict[str, list], J: float, terms: Terms, beta: Array, seconds: float) -> None:
+    history["objective"].append(J)
+    history["reconstruction"].append(terms.reconstruction)
+    history["consensus"].append(terms.consensus)
+    history["smoothness"].append(terms.smoothness)
+    history["weights"].append(beta)
+    history["seconds"].append(seconds)
+
+
+def _settled(objectives: list[float], tol: float) -> bool:
+    return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])

@@ -1,0 +1,100 @@
+"""The objective, written once: loop, tests, history and report read the same numbers.
+
+======== =========== =============================================================
+symbol   shape       meaning
+======== =========== =============================================================
+K        n x n       Gram matrix of a view
+W, D, L  n x n       similarity graph of a view, its degrees, ``L = D - W``
+G        k x n       memberships of one view
+P        n x k       centroids of one view as combinations of samples
+G_star   k x n       consensus memberships
+beta     v           view weights, ``sum(beta) = 1``
+lam      v           pull of the consensus
+theta    v           smoothness along the graph
+gamma    scalar      order of the weights
+======== =========== =============================================================
+
+Eq. 4::
+
+    J   = sum_a beta_a^gamma (q_a - o_a) / s_a
+    q_a = e_a + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
+    e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
+        = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
+
+The published form has ``o = 0``, ``s = 1`` and ``rho = 0``. With calibration ``o_a`` is the least reconstruction error
+that any memberships could reach and ``o_a + s_a`` that of a single cluster, both constants of the view.
+
+Why ``rho`` (sharpness): with ``rho = 0`` memberships may soften for nothing, even on the simplex. Mixing all of them with
+the uniform ones leaves ``P G`` as it was, because the centroids move outwards to match, while both regularisers shrink.
+The second part of ``e_a`` charges for that; it equals the first where memberships are hard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from viewloom.operators import Operator
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The three terms of ``q``, one entry per view, without their factors."""
+
+    reconstruction: Array
+    consensus: Array
+    smoothness: Array
+
+    def losses(self, lam: Array, theta: Array) -> Array:
+        """``q_a`` of every view."""
+        return self.reconstruction + lam * self.consensus + theta * self.smoothness
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Constants ``o`` (offset) and ``s`` (scale) that make losses of different views comparable."""
+
+    offset: Array
+    scale: Array
+
+    def __call__(self, q: Array) -> Array:
+        """``(q - o) / s``, never below zero."""
+        return np.maximum((q - self.offset) / self.scale, 0.0)
+
+    @classmethod
+    def identity(cls, n_views: int) -> Calibration:
+        """The published form: losses as they are."""
+        return cls(np.zeros(n_views), np.ones(n_views))
+
+    @classmethod
+    def of(cls, operators: list[Operator], n_clusters: int) -> Calibration:
+        """Constants of each view, from the spectrum of its centred kernel (see `explained_range`)."""
+        ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
+        return cls(ranges[:, 0], ranges[:, 1])
+
+
+def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:
+    """Least reconstruction error possible, and how far a single cluster lies above it.
+
+    Memberships that sum to one span the constant vector, so ``P G`` projects on a space that holds ``1 / sqrt(n)``
+    and k - 1 further directions. By Ky Fan the error is at least ``tr(K_c)`` minus the ``k - 1`` largest
+    eigenvalues of the centred kernel ``K_c``, and one cluster leaves ``tr(K_c)``.
+    """
+    total = float(operator.diagonal().sum(dtype=np.float64)) - operator.size * operator.mean()
+    total = max(total, 0.0)
+    best = float(operator.centred_spectrum(min(n_clusters - 1, operator.size)).clip(0.0).sum())
+    span = min(best, total)
+    return total - span, span if span > 1e-12 * max(total, 1e-300) else max(total, 1.0)
+
+
+def reconstruction(trace: float, fit: float, A: Array, S: Array) -> float:
+    """``e`` from ``fit = tr(P^T K G^T)``, ``A = P^T K P`` and ``S``."""
+    return max(trace - 2.0 * fit + float((A * S).sum()), 0.0)
+
+
+def objective(beta: Array, q: Array, gamma: float) -> float:
+    """``J = sum_a beta_a^gamma q_a`` of calibrated losses (Eq. 4)."""
+    return float((beta**gamma * q).sum())

@@ -1,0 +1,139 @@
+"""A block of samples with all their views: takes small matrices in, gives small sums out.
+
+Everything that grows with the number of samples lives here. The loop only ever sees k x k and k x m matrices (k x n
+for kernels that are stored entry by entry, which are never split), so that the same code runs on one shard or many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+
+from viewloom.graphs import Laplacian
+from viewloom.operators import Operator, Projection
+from viewloom.solver.updates import Quadratic, Rows, membership_gram, update_G
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class ViewMessage:
+    """What every shard must know of one view to move its memberships."""
+
+    A: Array  # P^T K P, k x k
+    C: Array  # lifts to P^T K, k x m
+    neighbours: Array | None  # lifts to G W, k x m
+    lam: float
+    theta: float
+    sigma: float  # sigma_max(L), or a bound
+    weight: float  # beta^gamma / s
+
+
+@dataclass(frozen=True)
+class ViewSums:
+    """Sums over the samples of one view; those of several shards add up."""
+
+    S: Array  # membership_gram(G, rho)
+    kernel: Projection
+    graph: Projection | None
+    degrees: float  # tr(G D G^T)
+    consensus: float  # ||G - G_star||^2
+    fit: float  # tr(P^T K G^T)
+
+    def __add__(self, other: ViewSums) -> ViewSums:
+        graph = None if self.graph is None or other.graph is None else self.graph + other.graph
+        return ViewSums(
+            self.S + other.S,
+            self.kernel + other.kernel,
+            graph,
+            self.degrees + other.degrees,
+            self.consensus + other.consensus,
+            self.fit + other.fit,
+        )
+
+    @property
+    def smoothness(self) -> float:
+        """``tr(G L G^T) = tr(G D G^T) - tr(G W G^T)``, never below zero."""
+        if self.graph is None:
+            return 0.0
+        return max(self.degrees - float(np.trace(self.graph.quad)), 0.0)
+
+
+@dataclass
+class ViewBlock:
+    """One view of the samples of a shard."""
+
+    kernel: Operator
+    laplacian: Laplacian | None
+    rows: Rows  # which samples of the shard have this view
+    G: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+
+@dataclass
+class Shard:
+    """A block of samples: their kernels' rows, graphs' rows and memberships."""
+
+    blocks: list[ViewBlock]
+    project: Callable[[Array], Array]
+    rho: float  # sharpness
+    G_star: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    def start(self, G_star: Array) -> None:
+        """Give every view the same memberships (rows of different views must mean the same cluster)."""
+        self.G_star = G_star
+        for block in self.blocks:
+            block.G = np.ascontiguousarray(G_star[:, block.rows])
+
+    def move(self, message: list[ViewMessage], n_steps: int) -> list[Array]:
+        """Update ``G`` and ``G_star`` at the given ``P`` and weights; returns ``P^T K`` of every view."""
+        PtK = [block.kernel.lift(m.C) for block, m in zip(self.blocks, message, strict=True)]
+        quadratics = [
+            _quadratic(block, ptk, m, self.rho)
+            for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
+        ]
+        G, self.G_star = update_G(
+            [block.G for block in self.blocks], self.G_star, quadratics, self.project, n_steps
+        )
+        for block, g in zip(self.blocks, G, strict=True):
+            block.G = g
+        return PtK
+
+    def step(self, message: list[ViewMessage], n_steps: int) -> list[ViewSums]:
+        """`move`, and the sums over where that led."""
+        PtK = self.move(message, n_steps)
+        return [
+            self._sums(block, float(np.vdot(ptk, block.G)))
+            for block, ptk in zip(self.blocks, PtK, strict=True)
+        ]
+
+    def sums(self) -> list[ViewSums]:
+        """Sums at the present memberships, before there is any ``P``."""
+        return [self._sums(block, 0.0) for block in self.blocks]
+
+    def _sums(self, block: ViewBlock, fit: float) -> ViewSums:
+        G, gap = block.G, block.G - self.G_star[:, block.rows]
+        graph, degrees = None, 0.0
+        if block.laplacian is not None:
+            graph = block.laplacian.adjacency.project(G)
+            degrees = float(np.einsum("ij,ij,j->", G, G, block.laplacian.degree))
+        S = membership_gram(G, self.rho)
+        kernel = block.kernel.project(G)
+        return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
+
+
+def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quadratic:
+    # (1 - rho) g^T A g + rho diag(A)^T g: the quadratic form of a mixed reconstruction error
+    A, B = (1.0 - rho) * m.A, PtK - rho / 2.0 * np.diagonal(m.A)[:, None]
+    if block.laplacian is None or m.neighbours is None:
+        return Quadratic(A, B, 0.0, m.lam, m.weight, block.rows)
+    slack = m.sigma - block.laplacian.degree
+    smooth = slack * block.G + block.laplacian.adjacency.lift(m.neighbours)  # G (sigma I - L)
+    return Quadratic(A, B + m.theta * smooth, m.theta * m.sigma, m.lam, m.weight, block.rows)
+
+
+def add_up(parts: list[list[ViewSums]]) -> list[ViewSums]:
+    """Sums of all shards, view by view."""
+    return [reduce(ViewSums.__add__, view) for view in zip(*parts, strict=True)]
