@@ -11,7 +11,7 @@ import scipy.linalg
 
 Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
-RIDGE = 1e-13  # of the mean diagonal of S: keeps an emptied cluster finite, moves nothing else
+RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite, move nothing else
 
 
 def project_simplex(V: Array) -> Array:
@@ -63,8 +63,13 @@ def combinations(G: Array, rho: float) -> Array:
 
 
 def _cholesky(S: Array) -> tuple[Array, bool]:
-    ridge = RIDGE * max(float(np.trace(S)) / len(S), 1e-300)
-    return scipy.linalg.cho_factor(S + ridge * np.eye(len(S)), lower=True)
+    size = max(float(np.trace(S)) / len(S), 1e-300)
+    for ridge in RIDGES:
+        try:
+            return scipy.linalg.cho_factor(S + ridge * size * np.eye(len(S)), lower=True)
+        except scipy.linalg.LinAlgError:
+            continue  # two clusters with equal memberships: round-off took the rest
+    raise ValueError("Memberships contain values that are not finite.")
 
 
 @dataclass(frozen=True)

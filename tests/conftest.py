@@ -1,0 +1,20 @@
+import os
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+matplotlib.use("Agg")
+sys.path.insert(0, str(Path(__file__).parent))
+
+DEFAULT_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """Folder of the real benchmark sets; tests that need it are skipped where it is absent."""
+    folder = Path(os.environ.get("VIEWLOOM_DATA", DEFAULT_DATA))
+    if not folder.is_dir():
+        pytest.skip("real benchmark sets not found; set VIEWLOOM_DATA")
+    return folder
