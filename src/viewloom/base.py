@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from viewloom.views import Views, align, check_trainable
+from viewloom.views import Views, align, check_trainable, is_multiview
 
 Array = np.ndarray
 
@@ -33,7 +32,7 @@ class MultiviewClusterer(
     def _check_views(self, X: Any, *, allow_nan: bool = False) -> Views:
         """Views to be fitted, checked; remembers names and features."""
         views = Views(X, allow_nan=allow_nan)
-        if _is_single_matrix(X):
+        if not isinstance(X, Views) and not is_multiview(X):
             validate_data(self, X, reset=True, skip_check_array=True)
         else:
             self.n_features_in_ = views.shape[1]
@@ -46,7 +45,7 @@ class MultiviewClusterer(
     def _check_new_views(self, X: Any) -> Views:
         """New samples, aligned with the fitted views."""
         check_is_fitted(self)
-        if _is_single_matrix(X) and len(self.view_names_) == 1:
+        if not isinstance(X, Views) and not is_multiview(X) and len(self.view_names_) == 1:
             views = Views(X, names=self.view_names_)
             validate_data(self, X, reset=False, skip_check_array=True)
             if len(views) == 0:
@@ -91,9 +90,3 @@ def as_memberships(G_star: Array) -> Array:
 
 def _values(memberships: Any) -> Array:
     return np.asarray(memberships)  # set_output may have made it a DataFrame
-
-
-def _is_single_matrix(X: Any) -> bool:
-    if isinstance(X, (Views, Mapping)):
-        return False
-    return not (isinstance(X, (list, tuple)) and any(Z is None or np.ndim(Z) == 2 for Z in X))

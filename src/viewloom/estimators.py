@@ -305,7 +305,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         v = len(problem.views)
         laplacians = [view.laplacian for view in problem.views]
         if self.calibrate:
-            calibration = Calibration.of(problem.operators, self.n_clusters)
+            calibration = Calibration.of(
+                problem.operators, self.n_clusters, problem.doubts(self.n_clusters)
+            )
         else:
             calibration = Calibration.identity(v)
         return Settings(
@@ -326,12 +328,14 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if not isinstance(self.init, str):
             yield _given_start(self.init, problem.n, self.n_clusters, self.membership)
             return
-        for _ in range(self.n_init):
-            if self.init == "random":
+        if self.init == "random":
+            for _ in range(self.n_init):
                 yield random_memberships(problem.n, self.n_clusters, rng, self.membership)
-            else:
-                labels = kernel_kmeans(problem.operators, problem.rows, problem.n, self.n_clusters, rng)
-                yield soft_memberships(labels, self.n_clusters)
+            return
+        features, observed = problem.start_features(self.n_clusters)
+        for _ in range(self.n_init):
+            labels = kernel_kmeans(features, observed, self.n_clusters, rng)
+            yield soft_memberships(labels, self.n_clusters)
 
     def _best_of_starts(self, problem: Problem, settings: Settings) -> tuple[Result, Shard]:
         """Solve from every start and keep the least objective."""

@@ -148,7 +148,7 @@ class KNN(BaseEstimator):
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances)
         W = neighbour_weights(distances, positions, scales, scales, geometry.size)
-        W = W.maximum(W.T).tocsr()
+        W = ((W + W.T) / 2.0).tocsr()
         return FittedKNN(self.n_neighbors, scales, np.asarray(W.sum(axis=1)).ravel(), W)
 
 
@@ -178,57 +178,6 @@ class FittedKNN:
         W = neighbour_weights(distances, positions, scales, self.scales, len(self.degrees))
         degrees = np.asarray(W.sum(axis=1)).ravel()
         return scale_both_sides(W, degrees, self.degrees), np.ones(geometry.size)
-
-
-class Weft:
-    """The neighbour graphs of all views woven into one, over all samples.
-
-    ``M`` is the mean of the views' normalised graphs; a sample's row averages over the views it has.
-    """
-
-    def __init__(self, geometries: list[Geometry], rows: list[Any], n: int, n_neighbors: int = 15) -> None:
-        self.n = n
-        self.rows = [np.arange(n)[where] for where in rows]
-        self.graphs = [KNN(n_neighbors).fit(geometry) for geometry in geometries]
-        W = self._mean({a: graph.S for a, graph in enumerate(self.graphs)}, dict(enumerate(self.rows)), n)
-        self.degrees = np.asarray(W.sum(axis=1)).ravel()
-        self.M = scale_both_sides(W, self.degrees, self.degrees)
-
-    def within(self, view: int) -> Any:
-        """``M`` among the samples of a view."""
-        where = self.rows[view]
-        return self.M if len(where) == self.n else self.M[where][:, where]
-
-    def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Any], n: int) -> WeftRows:
-        """Edges of new samples: per view, and woven."""
-        edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
-        rows = {a: np.arange(n)[where] for a, where in rows.items()}
-        W = self._mean(edges, rows, n)
-        degrees = np.asarray(W.sum(axis=1)).ravel()
-        return WeftRows(edges, rows, scale_both_sides(W, degrees, self.degrees))
-
-    def _mean(self, edges: dict[int, Any], rows: dict[int, Array], n: int) -> Any:
-        total = sp.csr_array((n, self.n))
-        for a, S in edges.items():
-            total = total + spread(S, rows[a], self.rows[a], (n, self.n))
-        return total
-
-
-@dataclass(frozen=True)
-class WeftRows:
-    """Edges from new samples to training samples: of each view, and of all views together."""
-
-    edges: dict[int, Any]
-    rows: dict[int, Array]
-    M: Any
-
-
-def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
-    """A sparse matrix with its rows and columns put at the given positions of a larger one."""
-    if S.shape == shape:
-        return S
-    S = S.tocoo()
-    return sp.csr_array((S.data, (rows[S.row], columns[S.col])), shape=shape)
 
 
 class GaussianGraph(BaseEstimator):

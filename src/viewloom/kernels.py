@@ -17,17 +17,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.base import BaseEstimator
 
-from viewloom.graphs import (
-    KNN,
-    CrossGeometry,
-    Geometry,
-    Weft,
-    WeftRows,
-    gaussian,
-    gaussian_width,
-    scale_both_sides,
-)
-from viewloom.operators import Cross, Explicit, Factored, Operator, top_eigenpairs
+from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, gaussian, gaussian_width
+from viewloom.operators import Cross, Explicit, Factored, Operator, unit_rows
+from viewloom.weft import Walk, WalkShape, Weft, WeftRows
 
 Array = np.ndarray
 Samples = Geometry | CrossGeometry
@@ -222,63 +214,64 @@ class FunctionKernel(PairwiseKernel):
 class Diffusion(BaseEstimator):
     """Diffusion along the neighbour graph of a view, with edges lent by the other views.
 
-    With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of all views together,
-    ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2`` give the
-    factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are alike if walks from them meet.
+    With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of all views together
+    (`viewloom.weft.Weft`), ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2``
+    give the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are alike if walks from them meet.
 
     Parameters
     ----------
-    n_neighbors : int, default=15
-    time : float, default=8
+    n_neighbors : int or "auto", default="auto"
+        "auto" takes half the mean size of a cluster, at least 5 and at most 20.
+    time : float, default=12
         Length of the walk.
     rank : int, optional
         Number of eigenpairs; three times the number of clusters where None.
     share : float, default=0.5
-        How much of the graph comes from all views together.
+        How much of the graph comes from all views together; 0 leaves every view to itself.
     """
 
-    def __init__(self, n_neighbors: int = 15, time: float = 8, rank: int | None = None, share: float = 0.5) -> None:
+    def __init__(
+        self, n_neighbors: int | str = "auto", time: float = 12.0, rank: int | None = None, share: float = 0.5
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.time = time
         self.rank = rank
         self.share = share
 
+    def shape(self, n: int, n_clusters: int) -> WalkShape:
+        """Parameters as numbers, for n samples."""
+        count = self.n_neighbors
+        if isinstance(count, str):
+            count = int(np.clip(round(n / (2 * n_clusters)), 5, 20))
+        return WalkShape(count, self.rank or 3 * n_clusters, self.time)
+
     def fit(self, geometry: Geometry, context: Context = Context()) -> FittedDiffusion:
         """Kernel of the samples of a view."""
-        return FittedDiffusion(self, geometry, context)
+        shape = self.shape(geometry.size, context.n_clusters)
+        if context.weft is None or self.share == 0.0:
+            graph = KNN(shape.n_neighbors).fit(geometry)
+            return FittedDiffusion(graph, shape.walk(graph.S))
+        graph, M = context.weft.graphs[context.view], context.weft.within(context.view)
+        walk = shape.walk((1.0 - self.share) * graph.S + self.share * M)
+        return FittedDiffusion(graph, walk, self.share, context.view, context.weft.rows[context.view])
 
 
 class FittedDiffusion:
     """Factor of the training samples, and what maps edges of new samples to theirs."""
 
-    def __init__(self, kernel: Diffusion, geometry: Geometry, context: Context) -> None:
-        self.view = context.view
-        self.share = 0.0 if context.weft is None else kernel.share
-        self.graph = KNN(kernel.n_neighbors).fit(geometry)
-        T = self.graph.S
-        self.columns = np.arange(geometry.size)
-        if context.weft is not None:
-            self.columns = context.weft.rows[self.view]
-            T = (1.0 - self.share) * T + self.share * context.weft.within(self.view)
-        self.degrees = np.asarray(T.sum(axis=1)).ravel()
-        T = scale_both_sides(T, self.degrees, self.degrees)
-        rank = kernel.rank or 3 * context.n_clusters
-        values, U = top_eigenpairs(T, min(rank, geometry.size))
-        lengths = ((1.0 + values) / 2.0).clip(0.0) ** (kernel.time / 2.0)
-        # Nystroem: T U = U values, so a new row of T times U / values continues U.
-        self.extension = U * (lengths / np.maximum(values, 0.1))
-        self.operator = Factored(unit_rows(U * lengths))
+    def __init__(
+        self, graph: FittedKNN, walk: Walk, share: float = 0.0, view: int = 0, columns: Array | None = None
+    ) -> None:
+        self.graph, self.walk, self.share = graph, walk, share
+        self.view, self.columns = view, columns  # of this view in the weft
+        self.operator = Factored(walk.Z)
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
         """Factor of new samples."""
-        if weft is None:
-            T = self.graph.cross(cross)[0]
-        else:
-            rows = weft.rows[self.view]
-            T = (1.0 - self.share) * weft.edges[self.view] + self.share * weft.M[rows][:, self.columns]
-        degrees = np.asarray(T.sum(axis=1)).ravel()
-        T = scale_both_sides(T, degrees, self.degrees)
-        return Factored(unit_rows(np.asarray(T @ self.extension)))
+        if weft is None or self.columns is None:
+            return Factored(self.walk.features(self.graph.cross(cross)[0]))
+        M = weft.M[weft.rows[self.view]][:, self.columns]
+        return Factored(self.walk.features((1.0 - self.share) * weft.edges[self.view] + self.share * M))
 
 
 class Precomputed(PairwiseKernel):
@@ -324,15 +317,6 @@ def make_kernel(kernel: Any) -> Any:
     if callable(kernel):
         return FunctionKernel(kernel)
     raise ValueError(f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}.")
-
-
-def unit_rows(X: Any) -> Any:
-    """Rows of length one; rows of zeros stay."""
-    norms = np.sqrt(Factored(X).diagonal())
-    inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
-    if sp.issparse(X):
-        return sp.csr_array(sp.diags_array(inverse.astype(X.dtype)) @ X)
-    return X * inverse[:, None].astype(X.dtype)
 
 
 def checked_gram(K: Array, name: str) -> Array:

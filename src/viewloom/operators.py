@@ -190,28 +190,35 @@ class Cross:
         return self._diagonal
 
 
-def top_eigenpairs(K: Any, rank: int) -> tuple[Array, Array]:
+def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
     """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, always the same for the same input."""
     n = K.shape[0]
     rank = min(rank, n)
-    implicit = isinstance(K, LinearOperator) or sp.issparse(K)
-    if n <= DENSE_EIGEN_SIZE or 4 * rank >= n:
+    if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:
         dense = K @ np.eye(n) if isinstance(K, LinearOperator) else _dense(K)
         values, vectors = scipy.linalg.eigh(
             np.asarray(dense, dtype=np.float64), subset_by_index=(n - rank, n - 1)
         )
     else:
-        v0 = np.random.default_rng(0).standard_normal(n)
-        values, vectors = eigsh(
-            K if implicit else np.asarray(K), k=rank, which="LA", v0=v0.astype(K.dtype), tol=_tolerance(K.dtype)
-        )
+        dtype = np.result_type(K.dtype, np.float32)  # whole numbers become floats
+        K = K if isinstance(K, LinearOperator) else K.astype(dtype, copy=False)
+        v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
+        if not np.any(K @ v0):
+            return np.zeros(rank), np.eye(n, rank)  # the zero matrix, which ARPACK refuses
+        values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=tol if dtype == np.float64 else 0.0)
     order = np.argsort(-values, kind="stable")
     return np.asarray(values[order], dtype=np.float64), vectors[:, order]
+
+
+def unit_rows(X: Any) -> Any:
+    """Rows of length one; rows of zeros stay."""
+    norms = np.sqrt(Factored(X).diagonal())
+    inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(inverse.astype(X.dtype)) @ X)
+    return X * inverse[:, None].astype(X.dtype)
 
 
 def _dense(K: Any) -> Array:
     return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
 
-
-def _tolerance(dtype: Any) -> float:
-    return 1e-9 if dtype == np.float64 else 0.0  # 0 asks ARPACK for the precision of the type

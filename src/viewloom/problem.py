@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
-from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian, Weft
-from viewloom.kernels import Context, FittedKernel, Precomputed
-from viewloom.operators import Cross, Operator
+from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian
+from viewloom.kernels import Context, Diffusion, FittedKernel, Precomputed
+from viewloom.operators import Cross, Operator, unit_rows
 from viewloom.solver.objective import reconstruction
+from viewloom.solver.start import joint_features
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import Rows, combinations, membership_gram
 from viewloom.views import Views
+from viewloom.weft import Weft, agreement, trust
 
 Array = np.ndarray
 
@@ -32,18 +34,37 @@ class Columns:
         return X[:, self.columns]
 
 
+class UnitRows:
+    """Samples of length one: directions of profiles, whatever their size.
+
+    With `root`, square roots are taken first, so that distances are Hellinger distances between compositions and a few
+    frequent features do not drown the rest.
+    """
+
+    def __init__(self, root: bool = False) -> None:
+        self.root = root
+
+    def transform(self, X: Any) -> Any:
+        """The scaled samples; a sample of zeros stays zero."""
+        if self.root:
+            X = X.copy() if sp.issparse(X) else np.maximum(X, 0.0)
+            values = X.data if sp.issparse(X) else X
+            np.sqrt(np.maximum(values, 0.0), out=values)
+        return unit_rows(X)
+
+
 def fit_scaler(scale: str | None, X: Any) -> Any:
     """How a view is brought to scale before distances are taken.
 
-    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit" every sample length one,
-    "auto" takes "unit" for counts and frequencies (non-negative, over half zeros, over 100 features), else "standard".
+    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit" every sample length one.
+    "auto" takes square roots and unit length for counts and frequencies (non-negative, over half zeros, over 100
+    features), and "standard" for anything else.
     """
     if scale is None:
         return Columns()
-    if scale == "auto":
-        scale = "unit" if _looks_like_counts(X) else "standard"
-    scaler = Normalizer() if scale == "unit" else StandardScaler(with_mean=not sp.issparse(X))
-    return scaler.fit(X)
+    if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
+        return UnitRows(root=scale == "auto")
+    return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
 
 
 def _looks_like_counts(X: Any) -> bool:
@@ -89,9 +110,7 @@ class Problem:
             scalers.append(Columns(where) if given else fit_scaler(scale, X[where]))
             kind = GramGeometry if given else Geometry
             geometries.append(kind(scalers[-1].transform(X[where]), name))
-        weft = None
-        if len(kernels) > 1 and any(getattr(kernel, "share", 0.0) for kernel in kernels):
-            weft = Weft(geometries, rows, len(views))
+        weft = _weft(kernels, geometries, rows, len(views), context.n_clusters)
         fitted = [
             FittedView(
                 where,
@@ -116,6 +135,20 @@ class Problem:
         """Which samples have each view."""
         return [view.rows for view in self.views]
 
+    def doubts(self, n_clusters: int) -> Array:
+        """Share of each view's structure that the other views do not bear out."""
+        if self.weft is not None:
+            return self.weft.doubts
+        Z = [operator.features(3 * n_clusters) for operator in self.operators]
+        positions = [np.arange(self.n)[where] for where in self.rows]
+        return trust(agreement(Z, positions, n_clusters), np.eye(len(Z)))[0]
+
+    def start_features(self, n_clusters: int) -> tuple[Array, Array]:
+        """Features for a first clustering (n x m), and which of their entries are observed."""
+        if self.weft is not None:
+            return self.weft.walk.Z, np.ones(self.weft.walk.Z.shape, dtype=bool)
+        return joint_features(self.operators, self.rows, self.n, rank=max(3 * n_clusters, 10))
+
     def shard(self, project: Callable[[Array], Array], rho: float) -> Shard:
         """All training samples as one shard."""
         blocks = [ViewBlock(view.kernel.operator, view.laplacian, view.rows) for view in self.views]
@@ -130,7 +163,8 @@ class Problem:
     ) -> tuple[Shard, list[ViewMessage]]:
         """New samples as a shard that reaches to the training samples, with the messages of the views they have."""
         crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
-        weft = None if self.weft is None else self.weft.cross(crosses, samples.rows, samples.n)
+        positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
+        weft = None if self.weft is None else self.weft.cross(crosses, positions, samples.n)
         blocks = {
             a: ViewBlock(
                 self.views[a].kernel.place(cross, weft),
@@ -164,15 +198,26 @@ class NewSamples:
         return cls({a: X}, {a: slice(None)}, X.shape[0])
 
 
+def _weft(
+    kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
+) -> Weft | None:
+    """The graph that views share, where there are several and a kernel asks for it."""
+    sharing = [kernel for kernel in kernels if isinstance(kernel, Diffusion) and kernel.share > 0.0]
+    if len(geometries) < 2 or not sharing:
+        return None
+    positions = [np.arange(n)[where] for where in rows]
+    return Weft(geometries, positions, n, n_clusters, sharing[0].shape(n, n_clusters))
+
+
 def frozen_message(
     problem: Problem, G: list[Array], message: list[ViewMessage], rho: float
 ) -> list[ViewMessage]:
     """The solution as new samples need it: ``P`` and the training memberships, in codebook form."""
     frozen = []
     for view, g, m in zip(problem.views, G, message, strict=True):
-        C = view.kernel.operator.codebook(combinations(g, rho))
+        operator, Pt = view.kernel.operator, combinations(g, rho)
         near = None if view.laplacian is None else view.laplacian.adjacency.codebook(g)
-        frozen.append(replace(m, C=C, neighbours=near))
+        frozen.append(replace(m, A=operator.project(Pt).quad, C=operator.codebook(Pt), neighbours=near))
     return frozen
 
 

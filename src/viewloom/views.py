@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 Block = Any  # an ndarray or a csr_array, samples in rows
+FLOATS = [np.float64, np.float32]
+NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what a column of mixed objects may hold
 MOST_NAMES = 5  # how many names an error message lists before it counts the rest
 
 
@@ -68,7 +71,7 @@ class Views:
         data: Any,
         names: Sequence[str] | None = None,
         *,
-        ids: Sequence[Any] | None = None,
+        ids: Sequence[Any] | pd.Index | None = None,
         present: Any = None,
         allow_nan: bool = False,
     ) -> None:
@@ -76,28 +79,36 @@ class Views:
             self.__dict__.update(data.__dict__)
             if names is not None:
                 self._rename(names)
-            if ids is not None:
-                self.ids = pd.Index(ids)
-            return
+        else:
+            self._read(data, names)
+        if ids is not None:
+            self.ids = _checked_ids(ids, len(self))
+        if present is not None:
+            self._restrict(np.asarray(present, dtype=bool))
+        for a, (name, X) in enumerate(self.items()):
+            _check_values(X, self.present[:, a], name, self.feature_names[name], allow_nan)
+        _check_everyone_seen(self.present)
+
+    def _read(self, data: Any, names: Sequence[str] | None) -> None:
         raw, found = _split(data)
         self.names = _checked_names(found if names is None else list(names), len(raw))
-        labels = self.names if _is_multiview(data) else ["X"]
-        self.blocks = [_as_block(X, name) for X, name in zip(raw, labels, strict=True)]
+        self.blocks = [_as_block(X, name) for X, name in zip(raw, self.names, strict=True)]
         _check_lengths(self.blocks, self.names)
         self.feature_names = {
             name: _feature_names(X, block, name)
             for X, block, name in zip(raw, self.blocks, self.names, strict=True)
         }
-        observed = [
-            _observed(block, label, self.feature_names[name], allow_nan)
-            for block, label, name in zip(self.blocks, labels, self.names, strict=True)
+        self.present = np.column_stack([_observed(X) for X in self.blocks])
+        self.ids = None
+
+    def _restrict(self, present: np.ndarray) -> None:
+        """Take views away from samples that lack them."""
+        if present.shape != self.present.shape:
+            raise ValueError(f"present must have shape {self.present.shape}, got {present.shape}.")
+        self.present = self.present & present
+        self.blocks = [
+            _scatter_rows(X[self.rows(a)], self.rows(a), len(self)) for a, X in enumerate(self.blocks)
         ]
-        self.present = np.column_stack(observed)
-        if present is not None:
-            self.present &= np.asarray(present, dtype=bool)
-        self.ids = None if ids is None else pd.Index(ids)
-        _check_ids(self.ids, len(self))
-        _check_everyone_seen(self.present)
 
     @classmethod
     def from_frames(
@@ -174,6 +185,8 @@ class Views:
         if isinstance(key, tuple):
             raise IndexError("Views are indexed by rows, or by the name of a view.")
         rows = np.atleast_1d(np.arange(len(self))[key])
+        if rows.ndim > 1:
+            raise IndexError("Rows are selected by a number, a slice, or a one-dimensional list or mask.")
         return self._replace(
             blocks=[X[rows] for X in self.blocks],
             present=self.present[rows],
@@ -199,7 +212,7 @@ class Views:
 
     def select(self, names: Sequence[str]) -> Views:
         """The named views only; samples that have none of them are an error."""
-        chosen = [self.index(name) for name in names]
+        chosen = [self.index(name) for name in _checked_names(list(names), len(names))]
         _check_everyone_seen(self.present[:, chosen])
         return self._replace(
             names=[self.names[a] for a in chosen],
@@ -233,13 +246,11 @@ class Views:
 
     def _rename(self, names: Sequence[str]) -> None:
         old, self.names = self.names, _checked_names(list(names), self.n_views)
+        features = [self.feature_names[name] for name in old]
         self.feature_names = {
-            new: self.feature_names[name] for new, name in zip(self.names, old, strict=True)
+            new: _numbered(new, len(found)) if _is_numbered(found, name) else found
+            for new, name, found in zip(self.names, old, features, strict=True)
         }
-
-    def _replace_blocks(self, blocks: list[Block], features: list[np.ndarray]) -> Views:
-        names = dict(zip(self.names, features, strict=True))
-        return self._replace(blocks=blocks, feature_names=names)
 
 
 class PerView(TransformerMixin, BaseEstimator):
@@ -271,34 +282,43 @@ class PerView(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> PerView:
         """Fit one clone of the transformer per view."""
         views = Views(X, allow_nan=True)
+        chosen = self._chosen(views.names)
         self.transformers_ = {}
         for a, (name, block) in enumerate(views.items()):
-            chosen = self._transformer_of(name)
-            if chosen is not None:
-                self.transformers_[name] = clone(chosen).fit(block[views.rows(a)])
+            if chosen[name] is not None:
+                _check_observed(views, a, 1)
+                with _naming(name):
+                    self.transformers_[name] = clone(chosen[name]).fit(block[views.rows(a)])
+        self.view_names_, self.view_features_ = views.names, views.feature_names
         self.n_features_in_ = views.shape[1]
         return self
 
     def transform(self, X: Any) -> Views:
-        """Transform every view; absent samples stay absent."""
+        """Transform every view; absent samples stay absent, and a view that nobody has is left out."""
         check_is_fitted(self)
-        views = Views(X, allow_nan=True)
+        views = align(X, self.view_names_, self.view_features_, allow_nan=True)
+        views = views.select([name for a, name in enumerate(views.names) if views.present[:, a].any()])
         blocks, features = [], []
         for a, (name, block) in enumerate(views.items()):
-            fitted = self.transformers_.get(name)
-            if fitted is None:
-                blocks.append(block)
-                features.append(views.feature_names[name])
-                continue
-            rows, names = views.rows(a), views.feature_names[name]
-            blocks.append(_scatter_rows(fitted.transform(block[rows]), rows, len(views)))
-            features.append(_transformed_names(fitted, names, blocks[-1].shape[1]))
-        return views._replace_blocks(blocks, features)
+            fitted, names = self.transformers_.get(name), views.feature_names[name]
+            if fitted is not None:
+                rows = views.rows(a)
+                with _naming(name):
+                    transformed = fitted.transform(block[rows])
+                block = _scatter_rows(_as_block(transformed, name), rows, len(views))
+                names = _transformed_names(fitted, names, block.shape[1])
+            blocks.append(block)
+            features.append(names)
+        return views._replace(blocks=blocks, feature_names=dict(zip(views.names, features, strict=True)))
 
-    def _transformer_of(self, name: str) -> Any:
-        if isinstance(self.transformer, Mapping):
-            return self.transformer.get(name)
-        return self.transformer
+    def _chosen(self, names: Sequence[str]) -> dict[str, Any]:
+        """The transformer of each view, or None."""
+        if not isinstance(self.transformer, Mapping):
+            return dict.fromkeys(names, self.transformer)
+        unknown = [name for name in self.transformer if name not in names]
+        if unknown:
+            raise ValueError(f"transformer names views {unknown}, but the data has {list(names)}.")
+        return {name: self.transformer.get(name) for name in names}
 
 
 def listed(names: Sequence[Any]) -> str:
@@ -312,24 +332,27 @@ def listed(names: Sequence[Any]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _is_multiview(data: Any) -> bool:
+def is_multiview(data: Any) -> bool:
     """Whether `data` holds several matrices rather than being one."""
-    if isinstance(data, Mapping):
-        return True
-    return isinstance(data, (list, tuple)) and len(data) > 0 and np.ndim(data[0]) == 2
+    if isinstance(data, (list, tuple)):
+        return any(X is None or _depth(X) == 2 for X in data[:2])
+    return isinstance(data, Mapping) and not sp.issparse(data)  # dok arrays are mappings
+
+
+def _depth(X: Any) -> int:
+    """Number of dimensions, also of nested lists whose rows differ in length."""
+    return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and X else np.ndim(X)
 
 
 def _split(data: Any) -> tuple[list[Any], list[str]]:
     """The matrices in `data` and the names it gives them."""
+    if isinstance(data, (Mapping, list, tuple)) and not sp.issparse(data) and len(data) == 0:
+        raise ValueError("No views given: the data is empty.")
+    if not is_multiview(data):
+        return [data], ["view0"]
     if isinstance(data, Mapping):
-        if not data:
-            raise ValueError("No views given: the dict is empty.")
         return list(data.values()), [str(name) for name in data]
-    if _is_multiview(data):
-        return list(data), [f"view{a}" for a in range(len(data))]
-    if isinstance(data, (list, tuple)) and len(data) == 0:
-        raise ValueError("No views given: the list is empty.")
-    return [data], ["view0"]
+    return list(data), [f"view{a}" for a in range(len(data))]
 
 
 def _checked_names(names: list[str], n_views: int) -> list[str]:
@@ -343,50 +366,65 @@ def _checked_names(names: list[str], n_views: int) -> list[str]:
 
 def _as_block(X: Any, name: str) -> Block:
     """One view as a numeric two-dimensional array; float32 stays float32."""
+    if X is None:
+        raise ValueError(f"View {name!r} is None; leave it out.")
     if isinstance(X, pd.DataFrame):
         X = _numeric_frame(X, name)
     try:
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            input_name=name,
-        )
+        X = X if sp.issparse(X) else np.asarray(X)
+        _check_kind(X)
+        X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0)
     except (ValueError, TypeError) as error:
-        if name == "X":
-            raise
-        raise type(error)(f"View {name!r}: {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"View {name!r}: {_without_values(str(error))}") from None
     if sp.issparse(X):
         X = sp.csr_array(X)
-        X.sum_duplicates()
+        if not X.has_canonical_format:
+            X = X.copy()  # the caller's matrix stays as it was
+            X.sum_duplicates()
     return X
+
+
+def _check_kind(X: Any) -> None:
+    """Refuse what scikit-learn would refuse by printing the data, or would take for numbers."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2 dimensions (samples x features), got {X.ndim}. Reshape your data, with "
+            "array.reshape(-1, 1) if it is a single feature."
+        )
+    if X.dtype.kind == "c":
+        raise ValueError("Complex data not supported; pass real and imaginary part as features.")
+    if X.dtype.kind in "mM":
+        raise ValueError("Dates and durations are not numbers; turn them into days or years.")
+
+
+def _without_values(message: str) -> str:
+    """A message of numpy or scikit-learn without the cell it complains of."""
+    if message.startswith("could not convert string"):
+        return "it holds text that is not a number; encode it or leave it out."
+    return message
 
 
 def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     """Values of a table as floats; what is not a number is named by its column."""
-    repeated = frame.columns[frame.columns.duplicated()].unique()
+    columns = frame.columns.map(str)
+    repeated = columns[columns.duplicated()].unique()
     if len(repeated):
-        raise ValueError(f"View {name!r} has duplicate feature names: {listed(repeated)}.")
+        raise ValueError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
     bad = [column for column in frame.columns if not _is_numeric(frame[column])]
     if bad:
         raise ValueError(
             f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
             "Encode them (for example with pandas.get_dummies) or leave them out."
         )
-    numeric = all(dtype == np.float32 for dtype in frame.dtypes)
-    return frame.to_numpy(dtype=np.float32 if numeric else np.float64, na_value=np.nan)
+    single = all(dtype == np.float32 for dtype in frame.dtypes)
+    return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
 
 
 def _is_numeric(column: pd.Series) -> bool:
-    if pd.api.types.is_complex_dtype(column):
-        return True  # check_array refuses it in scikit-learn's words
-    if pd.api.types.is_numeric_dtype(column):
-        return True
-    if not pd.api.types.is_object_dtype(column):
-        return False
-    return all(isinstance(value, (int, float, np.number)) or value is pd.NA for value in column)
+    if pd.api.types.is_object_dtype(column):
+        return all(isinstance(value, NUMBERS) or value is None or value is pd.NA for value in column)
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
 
 
 def _check_lengths(blocks: list[Block], names: list[str]) -> None:
@@ -402,39 +440,62 @@ def _check_lengths(blocks: list[Block], names: list[str]) -> None:
 def _feature_names(X: Any, block: Block, name: str) -> np.ndarray:
     if isinstance(X, pd.DataFrame):
         return np.asarray([str(column) for column in X.columns], dtype=object)
-    return np.asarray([f"{name}_{j}" for j in range(block.shape[1])], dtype=object)
+    return _numbered(name, block.shape[1])
 
 
-def _observed(X: Block, name: str, features: np.ndarray, allow_nan: bool) -> np.ndarray:
-    """Which rows hold this view; infinities and stray NaN are errors."""
-    values = X.data if sp.issparse(X) else X
-    if np.isinf(values).any():
-        count = int(np.isinf(values).sum())
-        raise ValueError(f"View {name!r} contains {count} infinite values (inf); remove them.")
+def _numbered(name: str, count: int) -> np.ndarray:
+    """Names of features that came without."""
+    return np.asarray([f"{name}_{j}" for j in range(count)], dtype=object)
+
+
+def _is_numbered(features: np.ndarray, name: str) -> bool:
+    return list(features) == list(_numbered(name, len(features)))
+
+
+def _observed(X: Block) -> np.ndarray:
+    """Which rows hold anything: all rows of a sparse matrix, else those that are not all NaN."""
     if sp.issparse(X):
-        if np.isnan(values).any():
-            raise ValueError(f"View {name!r} is sparse and contains NaN; impute or remove them.")
         return np.ones(X.shape[0], dtype=bool)
-    missing = np.isnan(X)
-    present = ~missing.all(axis=1)
-    stray = missing & present[:, None]
-    if stray.any() and not allow_nan:
+    return np.asarray(~np.isnan(X).all(axis=1))
+
+
+def _check_values(
+    X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool
+) -> None:
+    """Infinities are errors, and so is NaN in observed rows unless it is still to be imputed."""
+    values = X.data if sp.issparse(X) else X
+    if np.isfinite(values).all():
+        return
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise ValueError(f"View {name!r} contains {infinite} infinite values (inf); remove them.")
+    count, columns = _stray_nan(X, present)
+    if count and not allow_nan:
         raise ValueError(
-            f"View {name!r} contains NaN in {int(stray.any(axis=1).sum())} observed rows, in "
-            f"features {listed(features[stray.any(axis=0)])}. Impute them, for example with "
+            f"View {name!r} contains NaN in {count} observed rows, in features "
+            f"{listed(features[columns])}. Impute them, for example with "
             "viewloom.PerView(sklearn.impute.SimpleImputer()), or set a whole row to NaN where "
             "the sample lacks this view."
         )
-    return np.asarray(present)
 
 
-def _check_ids(ids: pd.Index | None, n: int) -> None:
-    if ids is None:
-        return
-    if len(ids) != n:
-        raise ValueError(f"{len(ids)} ids given for {n} samples.")
-    if not ids.is_unique:
-        raise ValueError(f"{int(ids.duplicated().sum())} ids are duplicates; ids must be unique.")
+def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
+    """In how many observed rows there is NaN, and in which columns."""
+    if sp.issparse(X):
+        entries = X.tocoo()
+        stray = np.isnan(entries.data)
+        return len(np.unique(entries.row[stray])), np.unique(entries.col[stray])
+    missing = np.isnan(X) & present[:, None]
+    return int(missing.any(axis=1).sum()), np.flatnonzero(missing.any(axis=0))
+
+
+def _checked_ids(ids: Sequence[Any] | pd.Index, n: int) -> pd.Index:
+    index: pd.Index = pd.Index(ids)
+    if len(index) != n:
+        raise ValueError(f"{len(index)} ids given for {n} samples.")
+    if not index.is_unique:
+        raise ValueError(f"{int(index.duplicated().sum())} ids are duplicates; ids must be unique.")
+    return index
 
 
 def _check_everyone_seen(present: np.ndarray) -> None:
@@ -457,13 +518,17 @@ def _indexed_by_id(frame: pd.DataFrame, name: str, on: str | None) -> pd.DataFra
             )
         frame = frame.set_index(on)
     if frame.index.hasnans:
-        raise ValueError(f"View {name!r} has {int(frame.index.isna().sum())} rows without an id.")
+        raise ValueError(f"View {name!r} has {int(np.sum(frame.index.isna()))} rows without an id.")
     if not frame.index.is_unique:
         count = int(frame.index.duplicated().sum())
         raise ValueError(
             f"View {name!r} has {count} rows whose id appeared before; keep one row per subject."
         )
-    return frame[frame.notna().any(axis=1)] if frame.shape[1] else frame
+    if frame.shape[1]:
+        frame = frame[frame.notna().any(axis=1)]
+    if frame.empty:
+        raise ValueError(f"View {name!r} has no values; leave it out.")
+    return frame
 
 
 def _check_overlap(indexed: dict[str, pd.DataFrame]) -> None:
@@ -488,16 +553,23 @@ def _joined_ids(indices: list[pd.Index], how: str) -> pd.Index:
 
 def _scatter_rows(X: Any, rows: np.ndarray, n: int) -> Block:
     """Observed rows put back in place; absent ones NaN (dense) or empty (sparse)."""
-    if isinstance(X, pd.DataFrame):
-        X = X.to_numpy()
     if len(rows) == n:
         return X
     if sp.issparse(X):
-        put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), (n, len(rows)))
-        return sp.csr_array(put @ X)
+        ones = np.ones(len(rows), dtype=X.dtype)
+        return sp.csr_array(sp.csr_array((ones, (rows, np.arange(len(rows)))), (n, len(rows))) @ X)
     full = np.full((n, X.shape[1]), np.nan, dtype=X.dtype)
     full[rows] = X
     return full
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Errors of a transformer, with the view it was working on."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"View {name!r}: {error}") from error
 
 
 def _transformed_names(fitted: Any, names: np.ndarray, width: int) -> np.ndarray:
@@ -537,11 +609,8 @@ def check_trainable(views: Views, n_clusters: int) -> None:
     if n_clusters > n:
         raise ValueError(f"n_clusters={n_clusters} is more than n_samples={n}.")
     for a, (name, X) in enumerate(views.items()):
+        _check_observed(views, a, 2)
         rows = views.rows(a)
-        if len(rows) < 2:
-            raise ValueError(
-                f"View {name!r} is observed for {len(rows)} of {n} samples; leave it out."
-            )
         X = X if len(rows) == n else X[rows]
         spread = X.max(axis=0) - X.min(axis=0)
         if not np.any(spread.toarray() if sp.issparse(spread) else spread):
@@ -551,22 +620,29 @@ def check_trainable(views: Views, n_clusters: int) -> None:
             )
 
 
-def align(data: Any, names: Sequence[str], features: Mapping[str, np.ndarray]) -> Views:
+def _check_observed(views: Views, a: int, least: int) -> None:
+    count = len(views.rows(a))
+    if count < least:
+        raise ValueError(
+            f"View {views.names[a]!r} is observed for {count} of {len(views)} samples; leave it out."
+        )
+
+
+def align(
+    data: Any, names: Sequence[str], features: Mapping[str, np.ndarray], *, allow_nan: bool = False
+) -> Views:
     """New samples as the views a model was fitted on, absent views included.
 
     A dict or Views may lack views; in a list None stands for an absent one. Named features are put in order.
     """
-    if not isinstance(data, Views) and not isinstance(data, Mapping) and not _is_list_of_views(data):
-        data = Views(data)
-    if isinstance(data, Views):
-        given = data
-        if data.names != list(names) and data.n_views == len(names) == 1:
-            given = Views(data, names=names)
-    else:
-        given = _named(data, names)
-    unknown = [name for name in given.names if name not in names]
-    if unknown:
-        raise ValueError(f"Views {unknown} were not seen in fit, which saw {list(names)}.")
+    if not isinstance(data, Views) and is_multiview(data):
+        data = _named(data, names)
+    given = Views(data, allow_nan=allow_nan)
+    if given.names == ["view0"] and len(names) == 1:
+        given = Views(given, names=names, allow_nan=allow_nan)
+    _check_known(given.names, names)
+    if len(given) == 0:
+        raise ValueError("Found array with 0 sample(s); at least 1 is needed.")
     n = len(given)
     blocks, present = [], np.zeros((n, len(names)), dtype=bool)
     for a, name in enumerate(names):
@@ -581,11 +657,7 @@ def align(data: Any, names: Sequence[str], features: Mapping[str, np.ndarray]) -
     )
 
 
-def _is_list_of_views(data: Any) -> bool:
-    return isinstance(data, (list, tuple)) and any(X is None or np.ndim(X) == 2 for X in data)
-
-
-def _named(data: Any, names: Sequence[str]) -> Views:
+def _named(data: Any, names: Sequence[str]) -> dict[str, Any]:
     """A dict or list, without its absent entries, under the names of the model."""
     if not isinstance(data, Mapping):
         if len(data) != len(names):
@@ -593,19 +665,26 @@ def _named(data: Any, names: Sequence[str]) -> Views:
                 f"{len(data)} views given, {len(names)} fitted; None stands for an absent view."
             )
         data = dict(zip(names, data, strict=True))
-    return Views({name: X for name, X in data.items() if X is not None})
+    _check_known([str(name) for name in data], names)
+    return {name: X for name, X in data.items() if X is not None}
+
+
+def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"Views {unknown} were not seen in fit, which saw {list(names)}.")
 
 
 def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
-    if X.shape[1] == len(wanted) and list(found) == list(wanted):
+    """Columns in the order of fit; by position where either side came without names."""
+    if list(found) == list(wanted):
         return X
     if set(found) == set(wanted):
         position = {feature: j for j, feature in enumerate(found)}
         return X[:, [position[feature] for feature in wanted]]
     if X.shape[1] != len(wanted):
         raise ValueError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}.")
-    generated = [f"{name}_{j}" for j in range(len(wanted))]
-    if list(found) == generated or list(wanted) == generated:
-        return X  # one of the two had no names to compare
+    if _is_numbered(found, name) or _is_numbered(wanted, name):
+        return X
     missing = [feature for feature in wanted if feature not in set(found)]
     raise ValueError(f"View {name!r} lacks {len(missing)} features seen in fit: {listed(missing)}.")

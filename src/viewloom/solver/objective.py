@@ -70,10 +70,15 @@ class Calibration:
         return cls(np.zeros(n_views), np.ones(n_views))
 
     @classmethod
-    def of(cls, operators: list[Operator], n_clusters: int) -> Calibration:
-        """Constants of each view, from the spectrum of its centred kernel (see `explained_range`)."""
+    def of(cls, operators: list[Operator], n_clusters: int, doubts: Array) -> Calibration:
+        """Constants of each view, from the spectrum of its centred kernel (see `explained_range`).
+
+        `doubts`, the share of a view's structure that no other view bears out, is added to its calibrated loss, so that a
+        view cannot earn weight by pulling the consensus to itself.
+        """
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
-        return cls(ranges[:, 0], ranges[:, 1])
+        least, span = ranges[:, 0], ranges[:, 1]
+        return cls(least - span * doubts, span)
 
 
 def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:

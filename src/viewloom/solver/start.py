@@ -41,15 +41,12 @@ def joint_features(operators: list[Operator], rows: list[Rows], n: int, rank: in
     return np.hstack(parts), np.hstack(masks)
 
 
-def kernel_kmeans(
-    operators: list[Operator], rows: list[Rows], n: int, n_clusters: int, rng: np.random.RandomState
-) -> Array:
-    """Labels of k-means on the mean kernel, the best of several restarts.
+def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.RandomState) -> Array:
+    """Labels of k-means on features of the mean kernel, the best of several restarts.
 
     A sample that lacks a view is given there the centre of its own cluster, until labels settle (k-POD), so that the
     view neither attracts nor repels it.
     """
-    X, observed = joint_features(operators, rows, n, rank=max(3 * n_clusters, 10))
     model = KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X)
     for _ in range(0 if observed.all() else FILL_ROUNDS):
         labels, centres = model.labels_, model.cluster_centers_
@@ -57,4 +54,11 @@ def kernel_kmeans(
         model = KMeans(n_clusters, init=centres, n_init=1).fit(X)
         if np.array_equal(labels, model.labels_):
             break
-    return np.asarray(model.labels_)
+    return by_size(model.labels_)
+
+
+def by_size(labels: Array) -> Array:
+    """Labels renumbered so that cluster 0 is the largest; equals in order of appearance."""
+    _, first, inverse, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    return np.argsort(order)[inverse]

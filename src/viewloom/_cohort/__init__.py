@@ -1,0 +1,1 @@
+"""The parts of the simulated cohort: facts, people, images, genes."""

@@ -1,0 +1,796 @@
+"""The paper's baselines: NMF with a graph, of one view, of all features side by side, and of several views.
+
+Notation of `viewloom.solver.objective`; data and centroids stand in the place of kernel and ``P``:
+
+======== =========== =================================================================
+symbol   shape       meaning
+======== =========== =================================================================
+X        d x n_a     one view of the samples that have it, samples in columns, ``X >= 0``
+F        d x k       centroids of one view, ``F >= 0``
+G        k x n_a     memberships of one view, ``G >= 0``
+======== =========== =================================================================
+
+Eq. 3, with Eq. 2 as ``gamma = 0`` and Eq. 1 as a single view::
+
+    J   = sum_a beta_a^gamma (n / n_a) q_a
+    q_a = ||X - F G||^2 + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
+
+The factor ``n / n_a`` compares views per observed sample; it is one where nothing is missing. As in the paper
+nothing fixes the scale: ``F G`` stays the same when ``G`` shrinks and ``F`` grows, but both penalties shrink
+with ``G``. So with ``theta > 0`` or ``lam > 0`` the objective creeps on falling, and `tol` decides where it
+stops.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from viewloom.base import MultiviewClusterer, as_memberships
+from viewloom.graphs import Geometry, make_graph
+from viewloom.importance import linear_importance
+from viewloom.operators import Operator
+from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
+from viewloom.solver.updates import update_beta
+from viewloom.views import Views, listed, per_view
+
+Array = np.ndarray
+TINY = 1e-200  # least denominator; a larger one only shortens the step
+NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean; rounds nothing
+SOFTNESS = 0.2  # added to one-hot memberships at the start: a zero could never be left again
+KMEANS_RESTARTS = 10
+NEW_SAMPLE_STEPS = 300  # the same for all samples: none depends on which others it comes with
+COLLAPSED = 0.9  # a view with more than this weight is worth a warning
+HISTORY = ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
+
+
+@dataclass(frozen=True)
+class ViewProblem:
+    """What is known of one view: its data, and the constants of its loss."""
+
+    X: Any  # d x n_a, dense or sparse
+    rows: Array  # which samples have the view
+    squared_norm: float  # ||X||^2
+    lam: float
+    theta: float  # 0 where there is no graph
+    W: Operator | None
+    degree: Array  # n_a
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        rows: Array,
+        lam: float = 0.0,
+        theta: float = 0.0,
+        graph: Any = None,
+        name: str = "X",
+    ) -> Self:
+        """From a view with samples in rows (n x d), of which `rows` are observed."""
+        X = X[rows].astype(np.float64)
+        values = X.data if sp.issparse(X) else X
+        squared_norm = float(np.sum(values**2))
+        if graph is None or theta == 0.0:
+            return cls(X.T, rows, squared_norm, lam, 0.0, None, np.zeros(len(rows)))
+        laplacian = graph.fit(Geometry(X, name)).laplacian
+        return cls(X.T, rows, squared_norm, lam, theta, laplacian.adjacency, laplacian.degree)
+
+    def neighbours(self, G: Array) -> Array:
+        """``G W`` (k x n_a)."""
+        return np.zeros_like(G) if self.W is None else self.W.lift(self.W.project(G).M)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """``X ~ F G``, with the products that updates and objective share."""
+
+    F: Array  # d x k
+    FX: Array  # F^T X, k x n_a
+    FF: Array  # F^T F, k x k
+    G: Array  # k x n_a
+    GW: Array  # G W, k x n_a
+
+    @classmethod
+    def of(cls, view: ViewProblem, F: Array, G: Array, GW: Array) -> Self:
+        """Factors with the products of a new ``F``."""
+        return cls(F, np.asarray(F.T @ view.X), F.T @ F, G, GW)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Where the iteration ended."""
+
+    factors: list[Factors]
+    G_star: Array
+    pull: Array  # beta^gamma lam n / n_a, what a view counts in the consensus
+    beta: Array
+    history: dict[str, list]
+    converged: bool
+
+
+def update_F(F: Array, XG: Array, S: Array) -> Array:
+    """``F <- F * (X G^T) / (F G G^T)``, from ``XG = X G^T`` (d x k) and ``S = G G^T`` (k x k).
+
+    Lee and Seung's step for ``||X - F G||^2`` (first term of Eq. 1 to 3); never increases it.
+    """
+    return np.asarray(F * XG / np.maximum(F @ S, TINY))
+
+
+def update_G(factors: Factors, view: ViewProblem, target: Array) -> Array:
+    """``G <- G * (F^T X + lam G_star + theta G W) / (F^T F G + lam G + theta G D)``; `target` is ``G_star``.
+
+    Cai et al.'s step for ``q`` at fixed ``F``. It is ``G - grad / (2 B)`` with the diagonal
+    ``B = (F^T F G + lam G + theta G D) / G``. Half the Hessian, ``F^T F + lam + theta (D - W)``, is at most
+    ``2 B``, as ``F^T F <= (F^T F G) / G`` for non-negative matrices and ``-W <= D``. So ``q`` never
+    increases, for any ``W >= 0``.
+    """
+    G = factors.G
+    numerator = factors.FX + view.lam * target + view.theta * factors.GW
+    denominator = factors.FF @ G + (view.lam + view.theta * view.degree) * G
+    return np.asarray(G * numerator / np.maximum(denominator, TINY))
+
+
+def update_G_star(G: list[Array], pull: Array, rows: list[Array], n: int) -> Array:
+    """``G_star = sum beta^gamma lam G / sum beta^gamma lam`` over the views that a sample has (Eq. 7).
+
+    Where all these weights are zero every ``G_star`` is a minimiser; the mean of the sample's views is taken.
+    """
+    total, norm = np.zeros((G[0].shape[0], n)), np.zeros(n)
+    for g, weight, where in zip(G, np.maximum(pull, NO_PULL), rows, strict=True):
+        total[:, where] += weight * g
+        norm[where] += weight
+    return total / norm
+
+
+def centroids(X: Any, G: Array) -> Array:
+    """Means of the samples weighted by their memberships (d x k), the start of ``F``."""
+    return np.asarray((X @ G.T) / np.maximum(G.sum(axis=1), TINY))
+
+
+def evaluate(views: list[ViewProblem], factors: list[Factors], G_star: Array) -> Terms:
+    """The three terms of every ``q``."""
+    pairs = list(zip(views, factors, strict=True))
+    return Terms(
+        np.array([reconstruction_error(view, f) for view, f in pairs]),
+        np.array([float(((f.G - G_star[:, view.rows]) ** 2).sum()) for view, f in pairs]),
+        np.array([smoothness(view, f) for view, f in pairs]),
+    )
+
+
+def reconstruction_error(view: ViewProblem, factors: Factors) -> float:
+    """``||X - F G||^2 = ||X||^2 - 2 <F^T X, G> + <F^T F, G G^T>``."""
+    fit = float((factors.FX * factors.G).sum())
+    return reconstruction(view.squared_norm, fit, factors.FF, factors.G @ factors.G.T)
+
+
+def smoothness(view: ViewProblem, factors: Factors) -> float:
+    """``tr(G L G^T) = <G, G D - G W>``, never below zero."""
+    return max(float((factors.G * (factors.G * view.degree - factors.GW)).sum()), 0.0)
+
+
+def solve(
+    views: list[ViewProblem],
+    G_star: Array,
+    gamma: float,
+    max_iter: int,
+    tol: float,
+    progress: Callable[[int, float], None],
+) -> Solution:
+    """Minimise Eq. 3 from one start ``G_star`` (k x n): ``F``, ``G``, ``G_star``, ``beta`` in turn.
+
+    One iteration reads every ``X`` twice and every ``W`` once. No block increases the objective.
+    """
+    n, rows = G_star.shape[1], [view.rows for view in views]
+    lam, theta = np.array([view.lam for view in views]), np.array([view.theta for view in views])
+    share = np.array([len(where) / n for where in rows])
+    per_sample = Calibration(np.zeros(len(views)), share)
+    factors = [_start(view, G_star[:, view.rows]) for view in views]
+    beta, converged = np.full(len(views), 1.0 / len(views)), False
+    history: dict[str, list] = {name: [] for name in HISTORY}
+    for iteration in range(1, max_iter + 1):
+        began = time.perf_counter()
+        factors = [_step(view, f, G_star[:, view.rows]) for view, f in zip(views, factors, strict=True)]
+        G_star = update_G_star([f.G for f in factors], beta**gamma * lam / share, rows, n)
+        terms = evaluate(views, factors, G_star)
+        q = per_sample(terms.losses(lam, theta))
+        beta = update_beta(q, gamma)
+        J = objective(beta, q, gamma)
+        _record(history, J, terms, beta, time.perf_counter() - began)
+        progress(iteration, J)
+        converged = _settled(history["objective"], tol)
+        if converged:
+            break
+    return Solution(factors, G_star, beta**gamma * lam / share, beta, history, converged)
+
+
+def place(views: list[ViewProblem], F: list[Array], pull: Array, n: int) -> tuple[list[Factors], Array]:
+    """Memberships of new samples: ``G`` and ``G_star`` in turn at fixed ``F`` and weights, from all alike."""
+    rows = [view.rows for view in views]
+    G_star = np.full((F[0].shape[1], n), 1.0 / F[0].shape[1])
+    factors = [
+        Factors.of(view, f, G_star[:, view.rows], np.zeros((f.shape[1], len(view.rows))))
+        for view, f in zip(views, F, strict=True)
+    ]
+    for _ in range(NEW_SAMPLE_STEPS):
+        factors = [
+            replace(f, G=update_G(f, view, G_star[:, view.rows]))
+            for view, f in zip(views, factors, strict=True)
+        ]
+        G_star = update_G_star([f.G for f in factors], pull, rows, n)
+    return factors, G_star
+
+
+def _start(view: ViewProblem, G: Array) -> Factors:
+    return Factors.of(view, centroids(view.X, G), G, view.neighbours(G))
+
+
+def _step(view: ViewProblem, old: Factors, target: Array) -> Factors:
+    """``F``, then ``G`` of one view."""
+    F = update_F(old.F, np.asarray(view.X @ old.G.T), old.G @ old.G.T)
+    factors = Factors.of(view, F, old.G, old.GW)
+    G = update_G(factors, view, target)
+    return replace(factors, G=G, GW=view.neighbours(G))
+
+
+def _record(history: dict[str, list], J: float, terms: Terms, beta: Array, seconds: float) -> None:
+    entry = (J, terms.reconstruction, terms.consensus, terms.smoothness, beta, seconds)
+    for name, value in zip(HISTORY, entry, strict=True):
+        history[name].append(value)
+
+
+def _settled(objectives: list[float], tol: float) -> bool:
+    return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])
+
+
+def kmeans_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> Array:
+    """Labels of k-means on all features side by side, softened (k x n).
+
+    A sample without a view is given the mean of those who have it; in a sparse view its row stays empty.
+    """
+    blocks = [_filled(X) for X in views.blocks]
+    X = Views(blocks, names=views.names).concatenate()
+    labels = KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X).labels_
+    return np.eye(n_clusters)[:, labels] + SOFTNESS
+
+
+def random_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> Array:
+    """Uniform random numbers (k x n)."""
+    return rng.uniform(size=(n_clusters, len(views)))
+
+
+STARTS: dict[str, Callable[[Views, int, np.random.RandomState], Array]] = {
+    "kmeans": kmeans_start,
+    "random": random_start,
+}
+
+
+def _filled(X: Any) -> Any:
+    if sp.issparse(X):
+        index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64  # KMeans takes 32 bits only
+        return sp.csr_array((X.data, X.indices.astype(index), X.indptr.astype(index)), shape=X.shape)
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+
+def _given_start(init: Any, n: int, n_clusters: int) -> Array:
+    U = np.array(init, dtype=np.float64)
+    if U.shape != (n, n_clusters):
+        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
+    if not np.isfinite(U).all() or (U < 0.0).any():
+        raise ValueError("init must be finite and non-negative.")
+    return np.ascontiguousarray(U.T)
+
+
+def check_nonnegative(views: Views, whom: str) -> Views:
+    """The views, if none has a negative entry."""
+    for name, X in views.items():
+        values = X.data if sp.issparse(X) else X
+        count = int(np.count_nonzero(values < 0.0))
+        if count:
+            raise ValueError(
+                f"Negative values in data passed to {whom}: view {name!r} has {count}, but F >= 0 and G >= 0 "
+                "reconstruct non-negative data only. Shift every feature to its minimum, or scale with "
+                "viewloom.PerView(sklearn.preprocessing.MinMaxScaler(clip=True)). "
+                "KernelMultiviewNMF takes any sign."
+            )
+    return views
+
+
+class _FactorisationClusterer(MultiviewClusterer):
+    """What the baselines share: start, solution, new samples. The parameters are those of the subclasses."""
+
+    lam: Any
+    theta: Any
+    gamma: float
+    graph: Any
+    init: Any
+    max_iter: int
+    tol: float
+    random_state: Any
+    verbose: int
+
+    _parameter_constraints: dict[str, list] = {  # noqa: RUF012
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions(set(STARTS)), "array-like"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Factorise the views and cluster their samples.
+
+        Parameters
+        ----------
+        X : dict, list, Views, array, DataFrame or sparse matrix
+            Non-negative, samples in rows; see `Views`.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        views = self._arranged(check_nonnegative(self._check_views(X), type(self).__name__))
+        problems = self._problems(views)
+        solution = solve(
+            problems, self._start(views), float(self.gamma), self.max_iter, self.tol, self._progress
+        )
+        self._set_results(problems, solution)
+        self._warn()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Memberships of samples (n x k): the same problem at the fitted centroids and weights.
+
+        The graph term is left out, so that a sample's memberships do not depend on the others it comes with.
+        For training samples they are therefore close to `memberships_`, not equal.
+
+        Parameters
+        ----------
+        X : dict, list, Views or array
+            New samples, non-negative.
+        """
+        _, _, G_star = self._placed(X)
+        return as_memberships(G_star)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the reconstruction error ``||X - F G||^2 / ||X||^2`` of samples, mean over their views.
+
+        0 is perfect. ``G`` are the memberships in each view at the fitted centroids. No label is used.
+        """
+        views, factors, _ = self._placed(X)
+        errors = [
+            reconstruction_error(view, f) / max(view.squared_norm, TINY)
+            for view, f in zip(views, factors, strict=True)
+            if len(view.rows)
+        ]
+        return -float(np.mean(errors))
+
+    def _arranged(self, views: Views) -> Views:
+        """The matrices that are factorised."""
+        return views
+
+    def _problems(self, views: Views) -> list[ViewProblem]:
+        lam, theta = (_nonnegative(getattr(self, what), views.names, what) for what in ("lam", "theta"))
+        graphs = [make_graph(graph) for graph in per_view(self.graph, views.names, "graph")]
+        return [
+            ViewProblem.of(X, views.rows(a), lam[a], theta[a], graphs[a], name)
+            for a, (name, X) in enumerate(views.items())
+        ]
+
+    def _start(self, views: Views) -> Array:
+        """Memberships (k x n) that all views begin from; as probabilities, unless they are given."""
+        if not isinstance(self.init, str):
+            return _given_start(self.init, len(views), self.n_clusters)
+        G = STARTS[self.init](views, self.n_clusters, check_random_state(self.random_state))
+        return np.asarray(G / G.sum(axis=0))
+
+    def _placed(self, X: Any) -> tuple[list[ViewProblem], list[Factors], Array]:
+        views = self._arranged(check_nonnegative(self._check_new_views(X), type(self).__name__))
+        problems = [
+            ViewProblem.of(block, views.rows(a), lam)
+            for a, (block, lam) in enumerate(zip(views.blocks, self._lam, strict=True))
+        ]
+        return problems, *place(problems, [C.T for C in self._components], self._pull, len(views))
+
+    def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
+        n = solution.G_star.shape[1]
+        self.memberships_ = as_memberships(solution.G_star)
+        self.labels_ = np.argmax(self.memberships_, axis=1)
+        self.view_weights_ = solution.beta
+        self.view_memberships_ = [
+            _scattered(f.G, view.rows, n) for view, f in zip(views, solution.factors, strict=True)
+        ]
+        self.history_ = solution.history
+        self.objective_ = solution.history["objective"][-1]
+        self.n_iter_ = len(solution.history["objective"])
+        self.converged_ = solution.converged
+        self._components = [np.ascontiguousarray(f.F.T) for f in solution.factors]
+        self._lam = [view.lam for view in views]
+        self._pull = solution.pull
+
+    def _progress(self, iteration: int, J: float) -> None:
+        if self.verbose:
+            print(f"{type(self).__name__} iteration {iteration}: objective {J:.6g}")
+
+    def _warn(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"The objective was still falling after {self.n_iter_} iterations; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        empty = self.n_clusters - len(np.unique(self.labels_))
+        if empty:
+            warnings.warn(
+                f"{empty} of {self.n_clusters} clusters have no samples; try a smaller theta, graph='knn' or "
+                "fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+class _SingleFactorisation(_FactorisationClusterer):
+    """One matrix, so there is no consensus and nothing to weigh."""
+
+    lam = 0.0
+    gamma = 0.0
+    components_: Array
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        *,
+        theta: float = 1.0,
+        graph: Any = "gaussian",
+        init: Any = "kmeans",
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.theta = theta
+        self.graph = graph
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
+        super()._set_results(views, solution)
+        self.components_ = self._components[0]
+
+    def feature_importance(self, view: str | int | None = None) -> pd.DataFrame:
+        """How much each feature counts: the length of its row of ``F``, and the row itself.
+
+        Parameters
+        ----------
+        view : str, int or None
+            Features of this view only; of all views where None.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, importance, cluster_0, ..., sorted by importance.
+        """
+        check_is_fitted(self)
+        features = np.concatenate([self.view_features_[name] for name in self.view_names_])
+        columns = slice(None)
+        if view is not None:
+            a = _position(view, self.view_names_)
+            ends = np.cumsum([len(self.view_features_[name]) for name in self.view_names_])
+            columns = slice(ends[a] - len(self.view_features_[self.view_names_[a]]), ends[a])
+        return _importance(self.components_.T[columns], features[columns])
+
+
+class GraphNMF(_SingleFactorisation):
+    """Graph-regularised non-negative matrix factorisation of one view ("SV" in the paper, Eq. 1)::
+
+        min  ||X - F G||^2 + theta tr(G L G^T),   F >= 0, G >= 0
+
+    by the multiplicative updates of Cai et al., which never increase the objective. A sample belongs to the
+    cluster of its largest membership.
+
+    Parameters
+    ----------
+    n_clusters : int, default=3
+    theta : float, default=1.0
+        Smoothness along the graph. It is measured against the scale of the data.
+    graph : {"gaussian", "knn"}, graph object or None, default="gaussian"
+        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
+        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+    init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
+        Start of the memberships. Entries that are zero in a given array stay zero.
+    max_iter : int, default=300
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this share in an iteration.
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        1 prints a line per iteration.
+
+    Attributes
+    ----------
+    labels_ : (n,) array of int
+    memberships_ : (n, k) array
+        Rows sum to one.
+    components_ : (k, d) array
+        Centroids, ``F^T``.
+    view_weights_ : (1,) array
+    view_names_ : list of str
+    view_memberships_ : list of one (n, k) array
+    history_ : dict of lists
+        One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the
+        last four one number per view), "seconds".
+    objective_ : float
+    n_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from viewloom.baselines import GraphNMF
+    >>> X = np.array([[5.0, 0.1], [4.0, 0.0], [0.2, 3.0], [0.0, 4.0]])
+    >>> model = GraphNMF(n_clusters=2, theta=0.1, tol=1e-2, random_state=0).fit(X)
+    >>> bool(model.labels_[0] == model.labels_[1] != model.labels_[2] == model.labels_[3])
+    True
+    """
+
+    def _arranged(self, views: Views) -> Views:
+        if views.n_views > 1:
+            raise ValueError(
+                f"GraphNMF factorises one view, got {views.n_views}: {listed(views.names)}. Choose one, for "
+                f"example with views.select([{views.names[0]!r}]), or use ConcatenatedNMF or MultiviewNMF."
+            )
+        return views
+
+
+class ConcatenatedNMF(_SingleFactorisation):
+    """Graph-regularised non-negative matrix factorisation of all features side by side ("CNMF" in the paper).
+
+    `GraphNMF` (Eq. 1) on the concatenated views, as they are given: a view with more or larger features
+    counts for more. Every sample needs every view.
+
+    Parameters
+    ----------
+    n_clusters : int, default=3
+    theta : float, default=1.0
+        Smoothness along the graph of the concatenated features. It is measured against the scale of the data.
+    graph : {"gaussian", "knn"}, graph object or None, default="gaussian"
+        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
+        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+    init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
+        Start of the memberships. Entries that are zero in a given array stay zero.
+    max_iter : int, default=300
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this share in an iteration.
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        1 prints a line per iteration.
+
+    Attributes
+    ----------
+    labels_ : (n,) array of int
+    memberships_ : (n, k) array
+        Rows sum to one.
+    components_ : (k, d) array
+        Centroids over the features of all views, ``F^T``.
+    view_weights_ : (v,) array
+        All alike: nothing is weighed.
+    view_names_ : list of str
+    view_memberships_ : list of (n, k) arrays
+        The same for every view.
+    history_ : dict of lists
+        One entry per iteration: "objective", "reconstruction", "consensus" and "smoothness" (one number, of
+        all features), "weights", "seconds".
+    objective_ : float
+    n_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from viewloom.baselines import ConcatenatedNMF
+    >>> views = {"a": np.array([[5.0], [4.0], [0.2], [0.0]]), "b": np.array([[0.1], [0.0], [3.0], [4.0]])}
+    >>> model = ConcatenatedNMF(n_clusters=2, theta=0.1, tol=1e-2, random_state=0).fit(views)
+    >>> model.components_.shape, model.view_weights_.tolist()
+    ((2, 2), [0.5, 0.5])
+    """
+
+    def _arranged(self, views: Views) -> Views:
+        lacking = int((~views.present.all(axis=1)).sum())
+        if lacking:
+            raise ValueError(
+                f"ConcatenatedNMF needs every view of every sample, but {lacking} of {len(views)} samples "
+                "lack one. Leave them out, or use MultiviewNMF, which takes the views that a sample has."
+            )
+        return Views([views.concatenate()], names=["all views"])
+
+    def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
+        super()._set_results(views, solution)
+        v = len(self.view_names_)
+        self.view_weights_ = np.full(v, 1.0 / v)
+        self.view_memberships_ = self.view_memberships_ * v
+        self.history_["weights"] = [self.view_weights_] * self.n_iter_
+
+
+class MultiviewNMF(_FactorisationClusterer):
+    """Multi-view non-negative matrix factorisation with a consensus ("MNMF", Eq. 2, and "AWMNMF", Eq. 3)::
+
+        min  sum_a beta_a^gamma (||X - F G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T)),   F, G >= 0
+
+    on the non-negative data itself, by multiplicative updates that never increase the objective. Incomplete
+    views are allowed: each view factorises the samples it has, and the consensus of a sample averages over
+    the views that saw it.
+
+    Views are compared by their raw losses, as published. A view of few or small features has a small loss and
+    so gets a large weight, informative or not: bring the views to one scale before reading the weights.
+
+    Parameters
+    ----------
+    n_clusters : int, default=3
+    lam : float, or list / dict with one per view, default=1.0
+        Pull of the consensus.
+    theta : float, or list / dict with one per view, default=1.0
+        Smoothness along the graph. Both are measured against the scale of the data.
+    gamma : float, default=0.0
+        Order of the weights: 0 gives equal weights (Eq. 2), values up to 1 choose the single view of least
+        loss, larger ones weigh the views (Eq. 3), the more evenly the larger.
+    graph : {"gaussian", "knn"}, graph object or None, or list / dict with one per view, default="gaussian"
+        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
+        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+    init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
+        Start of the memberships of all views. Entries that are zero in a given array stay zero.
+    max_iter : int, default=300
+    tol : float, default=1e-5
+        Stop when the objective falls by less than this share in an iteration.
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        1 prints a line per iteration.
+
+    Attributes
+    ----------
+    labels_ : (n,) array of int
+    memberships_ : (n, k) array
+        Consensus memberships; rows sum to one.
+    components_ : list of (k, d_a) arrays
+        Centroids of each view, ``F^T``.
+    view_weights_ : (v,) array
+        Weights ``beta``; sum to one.
+    view_names_ : list of str
+    view_memberships_ : list of (n, k) arrays
+        Memberships of each view; NaN where a sample lacks the view.
+    history_ : dict of lists
+        One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the
+        last four one number per view), "seconds".
+    objective_ : float
+    n_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from viewloom.baselines import MultiviewNMF
+    >>> X = np.array([[5.0, 0.1], [4.0, 0.0], [0.2, 3.0], [0.0, 4.0]])
+    >>> lacking = np.where([[False], [False], [False], [True]], np.nan, X[:, ::-1])
+    >>> settings = {"theta": 0.1, "tol": 1e-2, "random_state": 0}
+    >>> model = MultiviewNMF(n_clusters=2, **settings).fit({"mri": X, "pet": lacking})
+    >>> bool(model.labels_[0] == model.labels_[1] != model.labels_[2] == model.labels_[3])
+    True
+    >>> model.predict({"pet": [[0.0, 9.0]]}).tolist() == model.labels_[:1].tolist()
+    True
+    """
+
+    _parameter_constraints: dict[str, list] = {  # noqa: RUF012
+        **_FactorisationClusterer._parameter_constraints,
+        "gamma": [Interval(Real, 0, None, closed="left")],
+    }
+    components_: list[Array]
+
+    def __init__(
+        self,
+        n_clusters: int = 3,
+        *,
+        lam: Any = 1.0,
+        theta: Any = 1.0,
+        gamma: float = 0.0,
+        graph: Any = "gaussian",
+        init: Any = "kmeans",
+        max_iter: int = 300,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.theta = theta
+        self.gamma = gamma
+        self.graph = graph
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def feature_importance(self, view: str | int | None = None) -> pd.DataFrame:
+        """How much each feature of a view counts: the length of its row of ``F``, and the row itself.
+
+        Parameters
+        ----------
+        view : str, int or None
+            May be left out where there is only one: views are not on one scale, so no table holds them all.
+
+        Returns
+        -------
+        DataFrame
+            Columns feature, importance, cluster_0, ..., sorted by importance.
+        """
+        check_is_fitted(self)
+        if view is None and len(self.view_names_) > 1:
+            raise ValueError(f"Say which view: one of {listed(self.view_names_)}.")
+        a = 0 if view is None else _position(view, self.view_names_)
+        return _importance(self.components_[a].T, self.view_features_[self.view_names_[a]])
+
+    def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
+        super()._set_results(views, solution)
+        self.components_ = self._components
+
+    def _warn(self) -> None:
+        super()._warn()
+        heaviest = int(np.argmax(self.view_weights_))
+        weight = self.view_weights_[heaviest]
+        if len(self.view_weights_) > 1 and weight > COLLAPSED and self.gamma > 1.0:
+            warnings.warn(
+                f"View {self.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters are "
+                "almost its alone. Losses are compared as they are, so it may just have few or small "
+                "features; scale the views alike, or raise gamma.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _nonnegative(value: Any, names: list[str], what: str) -> list[float]:
+    values = np.array(per_view(value, names, what), dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
+    return [float(x) for x in values]
+
+
+def _scattered(G: Array, rows: Array, n: int) -> Array:
+    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
+    U = np.full((n, G.shape[0]), np.nan)
+    U[rows] = as_memberships(G)
+    return U
+
+
+def _position(view: str | int, names: list[str]) -> int:
+    if isinstance(view, str) and view not in names:
+        raise ValueError(f"No view is called {view!r}; there are {listed(names)}.")
+    return names.index(view) if isinstance(view, str) else int(view)
+
+
+def _importance(F: Array, features: Array) -> pd.DataFrame:
+    """Features by the length of their row of ``F`` (d x k), falling."""
+    table = linear_importance(F, features)
+    table.attrs["method"] = "F"
+    return table

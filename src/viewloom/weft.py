@@ -1,0 +1,245 @@
+"""The graphs of all views woven into one, and which views to believe.
+
+A view's own neighbour graph may fall into splinters, or connect what no other view connects. So views lend each other
+edges, the more the better other views bear them out: a view is believed as far as other, believed views agree
+with it, so that no view confirms itself. No label is involved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, GramGeometry, scale_both_sides
+from viewloom.operators import Factored, top_eigenpairs, unit_rows
+
+Array = np.ndarray
+FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
+TRUST_POWER, TRUST_FLOOR, TRUST_ROUNDS = 2.0, 0.01, 30
+LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new samples
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Diffusion along a graph ``T``: features ``Z`` of its nodes, and what continues them to new nodes.
+
+    With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(time / 2))`` with rows of unit length. As
+    ``T U = U l``, the edges of a new node times ``U / l`` continue ``U`` (Nystroem).
+    """
+
+    Z: Array  # n x rank
+    extension: Array  # n x rank
+    degrees: Array  # n
+
+    @classmethod
+    def along(cls, W: Any, rank: int, time: float) -> Walk:
+        """Diffusion along a symmetric graph of any degrees."""
+        T, degrees = normalised(W)
+        values, U = top_eigenpairs(T, rank, tol=1e-5)
+        decay = ((1.0 + values) / 2.0).clip(0.0) ** (time / 2.0)
+        continued = np.where(values > LEAST_EIGENVALUE, decay / np.maximum(values, LEAST_EIGENVALUE), 0.0)
+        return cls(unit_rows(U * decay), U * continued, degrees)
+
+    def features(self, edges: Any) -> Array:
+        """Features of new nodes from their edges (n_new x n, sparse)."""
+        own = np.asarray(edges.sum(axis=1)).ravel()
+        T = scale_both_sides(edges, np.where(own > 0.0, own, 1.0), self.degrees)
+        return unit_rows(np.asarray(T @ self.extension))
+
+
+class Weft:
+    """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
+
+    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and ``S_fused`` is the graph of
+    all features side by side, one more witness.
+
+    Attributes
+    ----------
+    weights : (v,) array
+        How much each view's edges count.
+    doubts : (v,) array
+        Share of a view's structure that other, believed views do not bear out.
+    walk : Walk
+        Diffusion along ``M``.
+    """
+
+    def __init__(
+        self, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shape: WalkShape
+    ) -> None:
+        self.rows, self.n = rows, n
+        self.graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
+        self.doubts, self.weights = trust(
+            agreement([shape.walk(graph.S).Z for graph in self.graphs], rows, n_clusters),
+            overlap([self._spread(a, graph.S, rows[a], n) for a, graph in enumerate(self.graphs)]),
+        )
+        self.fusion: Fusion | None = None  # a precomputed kernel has no features to put beside others
+        self.fused: FittedKNN | None = None
+        if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
+            self.fusion = Fusion(geometries, rows, n, self.weights)
+            self.fused = KNN(shape.n_neighbors).fit(self.fusion.geometry)
+        edges = {a: graph.S for a, graph in enumerate(self.graphs)}
+        W = self._woven(edges, dict(enumerate(rows)), n, self.fused and self.fused.S)
+        self.M, self.degrees = normalised(W)
+        self.walk = shape.walk(self.M)
+
+    def within(self, view: int) -> Any:
+        """``M`` among the samples of a view."""
+        where = self.rows[view]
+        return self.M if len(where) == self.n else self.M[where][:, where]
+
+    def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> WeftRows:
+        """Edges of new samples: per view, and woven."""
+        edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
+        fused = None
+        if self.fusion is not None and self.fused is not None:
+            X = self.fusion.side_by_side({a: cross.X for a, cross in crosses.items()}, rows, n)
+            fused = self.fused.cross(self.fusion.geometry.to(X))[0]
+        W = self._woven(edges, rows, n, fused)
+        own = np.asarray(W.sum(axis=1)).ravel()
+        return WeftRows(edges, rows, scale_both_sides(W, own, self.degrees))
+
+    def _woven(self, edges: dict[int, Any], rows: dict[int, Array], n: int, fused: Any) -> Any:
+        total = sp.csr_array((n, self.n))
+        for a, S in edges.items():
+            total = total + self.weights[a] * self._spread(a, S, rows[a], n)
+        return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
+
+    def _spread(self, a: int, S: Any, rows: Array, n: int) -> Any:
+        """Edges of one view (rows x samples of the view) among all samples (n x self.n)."""
+        if S.shape == (n, self.n):
+            return S
+        S = S.tocoo()
+        return sp.csr_array((S.data, (rows[S.row], self.rows[a][S.col])), shape=(n, self.n))
+
+
+@dataclass(frozen=True)
+class WeftRows:
+    """Edges from new samples to training samples: of each view, and of all views together."""
+
+    edges: dict[int, Any]
+    rows: dict[int, Array]
+    M: Any
+
+
+@dataclass(frozen=True)
+class WalkShape:
+    """Parameters of the diffusion that kernels and weft share."""
+
+    n_neighbors: int
+    rank: int
+    time: float
+
+    def walk(self, W: Any) -> Walk:
+        """Diffusion along a graph."""
+        return Walk.along(W, self.rank, self.time)
+
+
+class Fusion:
+    """All features side by side, each view centred, of mean squared length one, times the root of its weight."""
+
+    def __init__(self, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> None:
+        self.parts = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
+        blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
+        self.geometry = Geometry(self.side_by_side(blocks, dict(enumerate(rows)), n), "all views")
+
+    def side_by_side(self, blocks: dict[int, Any], rows: dict[int, Array], n: int) -> Any:
+        """Scaled features of all views (n rows); zeros where a sample lacks a view."""
+        placed = [part.placed(blocks.get(a), rows.get(a), n) for a, part in enumerate(self.parts)]
+        sparse = any(sp.issparse(block) for block in placed)
+        return sp.csr_array(sp.hstack(placed, format="csr")) if sparse else np.hstack(placed)
+
+
+@dataclass(frozen=True)
+class Part:
+    """How one view enters the features side by side."""
+
+    centre: Array
+    factor: float
+    sparse: bool  # sparse views are not centred, which changes no distance between samples that have them
+
+    @classmethod
+    def of(cls, X: Any, weight: float) -> Part:
+        """Centre and factor of a view."""
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        variance = float(Factored(X).diagonal().mean() - mean @ mean)
+        return cls(mean, float(np.sqrt(weight / max(variance, np.finfo(float).tiny))), sp.issparse(X))
+
+    def placed(self, X: Any | None, rows: Array | None, n: int) -> Any:
+        """The view scaled, with its rows at their places among n."""
+        shape = (n, len(self.centre))
+        if X is None or rows is None:
+            return sp.csr_array(shape) if self.sparse else np.zeros(shape)
+        if not self.sparse:
+            block = np.zeros(shape)
+            block[rows] = (X - self.centre) * self.factor
+            return block
+        put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
+        return sp.csr_array(put @ X * self.factor)
+
+
+def agreement(Z: list[Array], rows: list[Array], n_clusters: int) -> Array:
+    """``E[a, b]``: how much of what k clusters could explain of view a is explained by view b; 0 is chance, 1 all.
+
+    The k - 1 leading directions of view b's centred features stand for its memberships. Of view a's variance they explain
+    some; k - 1 random directions would explain ``(k - 1) / (n - 1)`` of it, and its own leading ones explain
+    most. So ``1 - E[a, b]`` is the calibrated loss of view a at the (relaxed) memberships of view b.
+    """
+    v, r = len(Z), max(n_clusters - 1, 1)
+    E = np.eye(v)
+    for a in range(v):
+        for b in range(v):
+            _, at_a, at_b = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
+            if a == b or len(at_a) <= n_clusters:
+                continue
+            A, B = (Y - Y.mean(axis=0) for Y in (Z[a][at_a], Z[b][at_b]))
+            explained = float(((leading_directions(B, r).T @ A) ** 2).sum())
+            best = float(scipy.linalg.eigvalsh(A.T @ A)[-r:].sum())
+            chance = float((A * A).sum()) * r / (len(at_a) - 1)
+            E[a, b] = max(explained - chance, 0.0) / max(best - chance, 1e-12)
+    return E
+
+
+def leading_directions(B: Array, r: int) -> Array:
+    """Orthonormal basis (n x r) of the directions in which centred features vary most."""
+    values, V = scipy.linalg.eigh(B.T @ B)
+    keep = values[-r:] > 1e-10 * max(values[-1], 1e-300)
+    return np.asarray(B @ (V[:, -r:][:, keep] / np.sqrt(values[-r:][keep])))
+
+
+def overlap(graphs: list[Any]) -> Array:
+    """Cosine between graphs: 1 for copies. A copy is no witness, and no second voice."""
+    norms = [np.sqrt(float(S.multiply(S).sum())) for S in graphs]
+    return np.array(
+        [
+            [float(S.multiply(T).sum()) / (norms[a] * norms[b]) for b, T in enumerate(graphs)]
+            for a, S in enumerate(graphs)
+        ]
+    )
+
+
+def trust(E: Array, C: Array) -> tuple[Array, Array]:
+    """How far each view is doubted, and how much its edges count, from agreement ``E`` and overlap ``C``.
+
+    A view is believed as far as believed other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b A_ab`` with
+    ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between copies. Iterated to its fixed point.
+    """
+    v = len(E)
+    w, e = np.full(v, 1.0 / v), np.ones(v)
+    for _ in range(TRUST_ROUNDS if v > 1 else 0):
+        A = np.clip(1.0 - C, 0.0, None) * w
+        np.fill_diagonal(A, 0.0)
+        witnesses = A.sum(axis=1)
+        e = np.where(witnesses > 1e-6, (E * A).sum(axis=1) / np.maximum(witnesses, 1e-12), 1.0)
+        w = np.maximum(e, TRUST_FLOOR) ** TRUST_POWER / C.sum(axis=1)
+        w /= w.sum()
+    return np.clip(1.0 - e, 0.0, 1.0), w
+
+
+def normalised(W: Any) -> tuple[Any, Array]:
+    """``D^-1/2 W D^-1/2`` and the degrees."""
+    degrees = np.maximum(np.asarray(W.sum(axis=1)).ravel(), np.finfo(float).tiny)
+    return scale_both_sides(W, degrees, degrees), degrees
