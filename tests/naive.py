@@ -32,9 +32,7 @@ def loss(K, L, P, G, G_star, lam, theta):
     n = len(K)
     reconstruction = sum(R[i, t] * K[i, j] * R[j, t] for t in range(n) for i in range(n) for j in range(n))
     consensus = sum((G[r, i] - G_star[r, i]) ** 2 for r in range(len(G)) for i in range(n))
-    smoothness = sum(
-        G[r, i] * L[i, j] * G[r, j] for r in range(len(G)) for i in range(n) for j in range(n)
-    )
+    smoothness = sum(G[r, i] * L[i, j] * G[r, j] for r in range(len(G)) for i in range(n) for j in range(n))
     return reconstruction + lam * consensus + theta * smoothness
 
 

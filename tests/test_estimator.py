@@ -166,7 +166,12 @@ class TestInvariance:
         views, _ = planted(noise_views=0)
         frames = {name: pd.DataFrame(X) for name, X in views.items()}
         expected = fit(views).memberships_
-        for same in (frames, Views(views), list(views.values()), {k: np.asfortranarray(X) for k, X in views.items()}):
+        for same in (
+            frames,
+            Views(views),
+            list(views.values()),
+            {k: np.asfortranarray(X) for k, X in views.items()},
+        ):
             np.testing.assert_allclose(fit(same).memberships_, expected, atol=1e-8)
 
     def test_sparse_equals_dense(self):
@@ -180,7 +185,9 @@ class TestInvariance:
 
 
 class TestNewSamples:
-    @pytest.mark.parametrize("kernel", [*KERNELS, {"view0": "linear", "view1": Gaussian(3.0), "view2": "cosine"}])
+    @pytest.mark.parametrize(
+        "kernel", [*KERNELS, {"view0": "linear", "view1": Gaussian(3.0), "view2": "cosine"}]
+    )
     def test_training_samples_get_their_labels_back(self, kernel):
         views, _ = planted(noise_views=0, spread=1.5)
         model = fit(views, kernel=kernel)
@@ -295,7 +302,9 @@ class TestParameters:
     def test_per_view_parameters_by_dict_and_list(self):
         views, _ = planted(noise_views=0)
         names = list(views)
-        by_dict = fit(views, lam={n: 5.0 for n in names}, theta=dict(zip(names, (0.0, 0.1, 0.2), strict=True)))
+        by_dict = fit(
+            views, lam={n: 5.0 for n in names}, theta=dict(zip(names, (0.0, 0.1, 0.2), strict=True))
+        )
         by_list = fit(views, lam=[5.0, 5.0, 5.0], theta=[0.0, 0.1, 0.2])
         np.testing.assert_array_equal(by_dict.memberships_, by_list.memberships_)
 
@@ -344,7 +353,9 @@ class TestImportance:
         """Features 0 and 1 carry the clusters, ten more are noise."""
         rng = np.random.default_rng(seed)
         X, y = make_blobs(120, 2, centers=[[0, 0], [6, 0], [0, 6]], random_state=seed)
-        return pd.DataFrame(np.hstack([X, rng.standard_normal((120, 10))])).rename(columns=lambda j: f"f{j}"), y
+        return pd.DataFrame(np.hstack([X, rng.standard_normal((120, 10))])).rename(
+            columns=lambda j: f"f{j}"
+        ), y
 
     def test_linear_is_the_papers_F(self):
         X = self.informative_first()[0]
@@ -357,7 +368,10 @@ class TestImportance:
         np.testing.assert_allclose(frame.filter(like="cluster_").to_numpy(), F, atol=1e-8)
         np.testing.assert_allclose(frame.importance, np.linalg.norm(F, axis=1), atol=1e-8)
 
-    @pytest.mark.parametrize(("kernel", "method"), [("linear", "F = X^T P"), ("gaussian", "permutation"), ("diffusion", "permutation")])
+    @pytest.mark.parametrize(
+        ("kernel", "method"),
+        [("linear", "F = X^T P"), ("gaussian", "permutation"), ("diffusion", "permutation")],
+    )
     def test_informative_features_lead(self, kernel, method):
         X, _ = self.informative_first()
         model = fit({"mri": X, "pet": X[["f0", "f1"]]}, kernel=kernel)
@@ -376,4 +390,6 @@ class TestImportance:
 def test_explicit_kernel_objects_and_strings_agree():
     views, _ = planted(noise_views=0)
     for name, kernel in {"linear": Linear(), "gaussian": Gaussian(), "diffusion": Diffusion()}.items():
-        np.testing.assert_array_equal(fit(views, kernel=name).memberships_, fit(views, kernel=kernel).memberships_)
+        np.testing.assert_array_equal(
+            fit(views, kernel=name).memberships_, fit(views, kernel=kernel).memberships_
+        )

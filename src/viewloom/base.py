@@ -19,9 +19,7 @@ from viewloom.views import Views, align, check_trainable, is_multiview
 Array = np.ndarray
 
 
-class MultiviewClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
-):
+class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Base of the estimators: `transform` gives memberships, `predict` the largest of them."""
 
     n_clusters: int

@@ -54,7 +54,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         Pull of the consensus.
     theta : float, or list / dict with one per view, default=0.1
         Smoothness along the graph.
-    gamma : float, default=4.0
+    gamma : float, default=2.0
         Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large values even out.
     graph : {"knn", "gaussian"}, graph object or None, default="knn"
         Similarity graph of the smoothness term.
@@ -69,7 +69,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
     normalize : bool, default=True
         Give kernels unit diagonal.
     scale : {"auto", "standard", "unit"} or None, default="auto"
-        Scaling of every view: features to variance one, samples to length one (counts and frequencies), or as given.
+        "standard" gives features variance one, "unit" samples length one, None takes views as they are. "auto" takes
+        square roots and unit length for counts and frequencies (non-negative, over half zeros, over 100 features), where a
+        sample of zeros counts as lacking the view, and "standard" for all else.
     init : {"kkmeans", "random"} or array of shape (n, k), default="kkmeans"
         Start of the memberships.
     n_init : int, default=1
@@ -137,7 +139,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         kernel: Any = "diffusion",
         lam: Any = 10.0,
         theta: Any = 0.1,
-        gamma: float = 4.0,
+        gamma: float = 2.0,
         graph: Any = "knn",
         membership: str = "simplex",
         sharpness: float = 0.5,
@@ -219,7 +221,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """
         self._validate_params()
         views = self._check_views(X)
-        problem = self._build(views)
+        return self._fit_problem(views, self._build(views))
+
+    def _fit_problem(self, views: Views, problem: Problem) -> KernelMultiviewNMF:
+        """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
         settings = self._settings(problem)
         result, shard = self._best_of_starts(problem, settings)
         self._set_results(views, problem, settings, result, shard)
@@ -248,10 +253,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         shard, message = self._placed(self._problem.new_samples(views))
         seen = views.present.any(axis=0)
         errors = np.array(
-            [
-                consensus_error(shard, block, m)
-                for block, m in zip(shard.blocks, message, strict=True)
-            ]
+            [consensus_error(shard, block, m) for block, m in zip(shard.blocks, message, strict=True)]
         )
         offset, scale = self._range_per_sample[:, seen]
         weights = self.view_weights_[seen] / self.view_weights_[seen].sum()
@@ -305,9 +307,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         v = len(problem.views)
         laplacians = [view.laplacian for view in problem.views]
         if self.calibrate:
-            calibration = Calibration.of(
-                problem.operators, self.n_clusters, problem.doubts(self.n_clusters)
-            )
+            calibration = Calibration.of(problem.operators, self.n_clusters, problem.doubts(self.n_clusters))
         else:
             calibration = Calibration.identity(v)
         return Settings(
@@ -355,12 +355,16 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if self.verbose > 1:
             print(f"  iteration {iteration}: objective {objective:.6g}")
 
-    def _set_results(self, views: Views, problem: Problem, settings: Settings, result: Result, shard: Shard) -> None:
+    def _set_results(
+        self, views: Views, problem: Problem, settings: Settings, result: Result, shard: Shard
+    ) -> None:
         G = [block.G for block in shard.blocks]
         self.memberships_ = as_memberships(shard.G_star)
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = result.beta
-        self.view_memberships_ = [_scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)]
+        self.view_memberships_ = [
+            _scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)
+        ]
         self.history_ = result.history
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter

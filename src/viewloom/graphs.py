@@ -229,11 +229,10 @@ def make_graph(graph: Any) -> Any:
 
 
 def local_scales(distances: Array, floor: float = 0.0) -> Array:
-    """Distance to the last neighbour, kept above zero where samples repeat."""
+    """Distance to the last neighbour, kept above a tenth of the typical one where samples repeat."""
     scales = distances[:, -1].astype(np.float64)
-    positive = scales[scales > 0.0]
-    typical = float(np.median(positive)) if len(positive) else 1.0
-    return np.maximum(scales, max(1e-3 * typical, floor * 1e-3, np.finfo(float).tiny))
+    floor = floor or 0.1 * float(np.median(scales)) or float(scales.max()) or 1.0
+    return np.maximum(scales, floor)
 
 
 def neighbour_weights(

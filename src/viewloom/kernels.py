@@ -223,7 +223,7 @@ class Diffusion(BaseEstimator):
     n_neighbors : int or "auto", default="auto"
         "auto" takes half the mean size of a cluster, at least 5 and at most 20.
     time : float, default=12
-        Length of the walk.
+        Length of the walk; longer where more than 1.5 directions per cluster would remain (long, thin clusters).
     rank : int, optional
         Number of eigenpairs; three times the number of clusters where None.
     share : float, default=0.5
@@ -243,7 +243,7 @@ class Diffusion(BaseEstimator):
         count = self.n_neighbors
         if isinstance(count, str):
             count = int(np.clip(round(n / (2 * n_clusters)), 5, 20))
-        return WalkShape(count, self.rank or 3 * n_clusters, self.time)
+        return WalkShape(count, self.rank or 3 * n_clusters, self.time, 1.5 * n_clusters)
 
     def fit(self, geometry: Geometry, context: Context = Context()) -> FittedDiffusion:
         """Kernel of the samples of a view."""
@@ -316,7 +316,9 @@ def make_kernel(kernel: Any) -> Any:
         return KERNELS[kernel]()
     if callable(kernel):
         return FunctionKernel(kernel)
-    raise ValueError(f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}.")
+    raise ValueError(
+        f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}."
+    )
 
 
 def checked_gram(K: Array, name: str) -> Array:

@@ -221,4 +221,3 @@ def unit_rows(X: Any) -> Any:
 
 def _dense(K: Any) -> Array:
     return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
-

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian
 from viewloom.kernels import Context, Diffusion, FittedKernel, Precomputed
-from viewloom.operators import Cross, Operator, unit_rows
+from viewloom.operators import Cross, Factored, Operator, unit_rows
 from viewloom.solver.objective import reconstruction
 from viewloom.solver.start import joint_features
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
@@ -103,13 +103,15 @@ class Problem:
         cls, views: Views, kernels: list[Any], graphs: list[Any], scale: str | None, context: Context
     ) -> Problem:
         """Scale every view, then build its kernel and its graph."""
-        rows = [_rows(views, a) for a in range(views.n_views)]
-        scalers, geometries = [], []
-        for (name, X), where, kernel in zip(views.items(), rows, kernels, strict=True):
-            given = isinstance(kernel, Precomputed)
-            scalers.append(Columns(where) if given else fit_scaler(scale, X[where]))
-            kind = GramGeometry if given else Geometry
-            geometries.append(kind(scalers[-1].transform(X[where]), name))
+        scalers = [
+            Columns(where) if isinstance(kernel, Precomputed) else fit_scaler(scale, X[where])
+            for X, where, kernel in zip(views.blocks, _rows(views.present), kernels, strict=True)
+        ]
+        rows = _rows(telling(views, scalers))
+        geometries = [
+            (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)
+            for (name, X), where, scaler, kernel in zip(views.items(), rows, scalers, kernels, strict=True)
+        ]
         weft = _weft(kernels, geometries, rows, len(views), context.n_clusters)
         fitted = [
             FittedView(
@@ -178,9 +180,9 @@ class Problem:
 
     def new_samples(self, views: Views) -> NewSamples:
         """New samples brought to the scale of the training samples."""
-        seen = [a for a in range(views.n_views) if views.present[:, a].any()]
-        rows = {a: _rows(views, a) for a in seen}
-        scaled = {a: self.views[a].scaler.transform(views.blocks[a][rows[a]]) for a in seen}
+        present = telling(views, [view.scaler for view in self.views])
+        rows = {a: where for a, where in enumerate(_rows(present)) if present[:, a].any()}
+        scaled = {a: self.views[a].scaler.transform(views.blocks[a][where]) for a, where in rows.items()}
         return NewSamples(scaled, rows, len(views))
 
 
@@ -229,9 +231,24 @@ def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> flo
     return reconstruction(trace, fit, message.A, membership_gram(G, shard.rho)) / G.shape[1]
 
 
-def _rows(views: Views, a: int) -> Rows:
-    rows = views.rows(a)
-    return slice(None) if len(rows) == len(views) else rows
+def telling(views: Views, scalers: list[Any]) -> Array:
+    """Which sample has which view (n x v), where a profile of nothing but zeros says nothing and counts as absent.
+
+    Unless that leaves a sample without any view, or a view with fewer than two samples to learn from.
+    """
+    present = views.present.copy()
+    for a, scaler in enumerate(scalers):
+        if isinstance(scaler, UnitRows):
+            full = present[:, a] & (Factored(views.blocks[a]).diagonal() > 0.0)
+            present[:, a] = full if full.sum() > 1 or len(full) == 1 else present[:, a]
+    lost = ~present.any(axis=1)
+    present[lost] = views.present[lost]
+    return present
+
+
+def _rows(present: Array) -> list[Rows]:
+    """Positions of the samples that have each view."""
+    return [slice(None) if column.all() else np.flatnonzero(column) for column in present.T]
 
 
 def _reaching(message: ViewMessage, block: ViewBlock) -> ViewMessage:

@@ -147,9 +147,7 @@ class Views:
         _check_overlap(indexed)
         ids = _joined_ids([frame.index for frame in indexed.values()], how)
         if len(ids) == 0:
-            raise ValueError(
-                "No subject has all views, so how='inner' keeps nobody; use how='outer'."
-            )
+            raise ValueError("No subject has all views, so how='inner' keeps nobody; use how='outer'.")
         data = {name: frame.reindex(ids) for name, frame in indexed.items()}
         return cls(data, ids=ids, allow_nan=allow_nan)
 
@@ -417,6 +415,8 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
             f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
             "Encode them (for example with pandas.get_dummies) or leave them out."
         )
+    if any(dtype == object for dtype in frame.dtypes):
+        frame = frame.where(frame.notna(), np.nan)  # None and NA among numbers
     single = all(dtype == np.float32 for dtype in frame.dtypes)
     return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
 
@@ -459,9 +459,7 @@ def _observed(X: Block) -> np.ndarray:
     return np.asarray(~np.isnan(X).all(axis=1))
 
 
-def _check_values(
-    X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool
-) -> None:
+def _check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool) -> None:
     """Infinities are errors, and so is NaN in observed rows unless it is still to be imputed."""
     values = X.data if sp.issparse(X) else X
     if np.isfinite(values).all():
@@ -501,9 +499,7 @@ def _checked_ids(ids: Sequence[Any] | pd.Index, n: int) -> pd.Index:
 def _check_everyone_seen(present: np.ndarray) -> None:
     unseen = int((~present.any(axis=1)).sum())
     if unseen:
-        raise ValueError(
-            f"{unseen} samples have no view at all (every row is NaN); leave them out."
-        )
+        raise ValueError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
 
 
 def _indexed_by_id(frame: pd.DataFrame, name: str, on: str | None) -> pd.DataFrame:
@@ -590,9 +586,7 @@ def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
         unknown = [key for key in value if key not in names]
         absent = [name for name in names if name not in value]
         if unknown or absent:
-            raise ValueError(
-                f"{what} must have one entry per view: missing {absent}, unknown {unknown}."
-            )
+            raise ValueError(f"{what} must have one entry per view: missing {absent}, unknown {unknown}.")
         return [value[name] for name in names]
     if isinstance(value, (list, tuple, np.ndarray)):
         if len(value) != len(names):
@@ -615,8 +609,7 @@ def check_trainable(views: Views, n_clusters: int) -> None:
         spread = X.max(axis=0) - X.min(axis=0)
         if not np.any(spread.toarray() if sp.issparse(spread) else spread):
             raise ValueError(
-                f"View {name!r} is constant: all its {len(rows)} observed rows are equal. "
-                "Leave it out."
+                f"View {name!r} is constant: all its {len(rows)} observed rows are equal. Leave it out."
             )
 
 
@@ -652,18 +645,14 @@ def align(
             present[:, a] = given.present[:, at]
         else:
             blocks.append(sp.csr_array((n, len(features[name]))))
-    return given._replace(
-        names=list(names), blocks=blocks, present=present, feature_names=dict(features)
-    )
+    return given._replace(names=list(names), blocks=blocks, present=present, feature_names=dict(features))
 
 
 def _named(data: Any, names: Sequence[str]) -> dict[str, Any]:
     """A dict or list, without its absent entries, under the names of the model."""
     if not isinstance(data, Mapping):
         if len(data) != len(names):
-            raise ValueError(
-                f"{len(data)} views given, {len(names)} fitted; None stands for an absent view."
-            )
+            raise ValueError(f"{len(data)} views given, {len(names)} fitted; None stands for an absent view.")
         data = dict(zip(names, data, strict=True))
     _check_known([str(name) for name in data], names)
     return {name: X for name, X in data.items() if X is not None}

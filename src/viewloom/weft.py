@@ -20,6 +20,7 @@ from viewloom.operators import Factored, top_eigenpairs, unit_rows
 Array = np.ndarray
 FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
 TRUST_POWER, TRUST_FLOOR, TRUST_ROUNDS = 2.0, 0.01, 30
+LONGEST_WALK = 300.0
 LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new samples
 
 
@@ -27,8 +28,10 @@ LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new
 class Walk:
     """Diffusion along a graph ``T``: features ``Z`` of its nodes, and what continues them to new nodes.
 
-    With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(time / 2))`` with rows of unit length. As
-    ``T U = U l``, the edges of a new node times ``U / l`` continue ``U`` (Nystroem).
+    With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(t / 2))`` with rows of unit length. As
+    ``T U = U l``, the edges of a new node times ``U / l`` continue ``U`` (Nystroem). The walk lasts `time`, or longer
+    if need be until no more than `directions` directions are left, ``sum ((1 + l) / 2)^t <= directions``: where clusters
+    are long and thin, walks take long to cross them.
     """
 
     Z: Array  # n x rank
@@ -36,11 +39,14 @@ class Walk:
     degrees: Array  # n
 
     @classmethod
-    def along(cls, W: Any, rank: int, time: float) -> Walk:
+    def along(cls, W: Any, rank: int, time: float, directions: float) -> Walk:
         """Diffusion along a symmetric graph of any degrees."""
         T, degrees = normalised(W)
         values, U = top_eigenpairs(T, rank, tol=1e-5)
-        decay = ((1.0 + values) / 2.0).clip(0.0) ** (time / 2.0)
+        remaining = ((1.0 + values) / 2.0).clip(0.0, 1.0)
+        while (remaining**time).sum() > directions and time < LONGEST_WALK:
+            time *= 1.2
+        decay = remaining ** (time / 2.0)
         continued = np.where(values > LEAST_EIGENVALUE, decay / np.maximum(values, LEAST_EIGENVALUE), 0.0)
         return cls(unit_rows(U * decay), U * continued, degrees)
 
@@ -132,25 +138,36 @@ class WalkShape:
     n_neighbors: int
     rank: int
     time: float
+    directions: float
 
     def walk(self, W: Any) -> Walk:
         """Diffusion along a graph."""
-        return Walk.along(W, self.rank, self.time)
+        return Walk.along(W, self.rank, self.time, self.directions)
 
 
 class Fusion:
     """All features side by side, each view centred, of mean squared length one, times the root of its weight."""
 
     def __init__(self, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> None:
-        self.parts = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
+        self.weights = weights
+        self.parts = [
+            Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)
+        ]
         blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
         self.geometry = Geometry(self.side_by_side(blocks, dict(enumerate(rows)), n), "all views")
 
     def side_by_side(self, blocks: dict[int, Any], rows: dict[int, Array], n: int) -> Any:
-        """Scaled features of all views (n rows); zeros where a sample lacks a view."""
+        """Scaled features of all views (n rows), zeros where a sample lacks a view, the rest stretched to make up."""
         placed = [part.placed(blocks.get(a), rows.get(a), n) for a, part in enumerate(self.parts)]
         sparse = any(sp.issparse(block) for block in placed)
-        return sp.csr_array(sp.hstack(placed, format="csr")) if sparse else np.hstack(placed)
+        side = sp.csr_array(sp.hstack(placed, format="csr")) if sparse else np.hstack(placed)
+        seen = np.zeros(n)
+        for a, where in rows.items():
+            seen[where] += self.weights[a]
+        if np.allclose(seen, 1.0):
+            return side
+        full = 1.0 / np.sqrt(np.maximum(seen, 1e-3))
+        return sp.csr_array(sp.diags_array(full) @ side) if sparse else side * full[:, None]
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,7 @@ def solve(
     sums = run(Shard.sums, shards)
     beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
     history: dict[str, list] = {
-        name: []
-        for name in ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
+        name: [] for name in ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
     }
     message, converged = broadcast(sums, beta, settings), False
     for iteration in range(settings.max_iter):

@@ -182,10 +182,7 @@ def _better(
     worse = change > 0.0
     if not worse.any():
         return last
-    G = [
-        np.where(worse[q.rows], g, h)
-        for g, h, q in zip(first[0], last[0], quadratics, strict=True)
-    ]
+    G = [np.where(worse[q.rows], g, h) for g, h, q in zip(first[0], last[0], quadratics, strict=True)]
     return G, np.where(worse, first[1], last[1])
 
 
