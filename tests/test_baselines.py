@@ -12,11 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from viewloom.baselines import (
-    ConcatenatedNMF,
+from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
+from viewloom.graphs import GaussianGraph, Geometry, make_graph
+from viewloom.solver.multiplicative import (
     Factors,
-    GraphNMF,
-    MultiviewNMF,
     ViewProblem,
     centroids,
     evaluate,
@@ -24,9 +23,8 @@ from viewloom.baselines import (
     solve,
     update_F,
     update_G,
-    update_G_star,
 )
-from viewloom.graphs import GaussianGraph, Geometry, make_graph
+from viewloom.solver.updates import update_G_star
 from viewloom.views import Views
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+
 from viewloom import KernelMultiviewNMF
 from viewloom.graphs import GaussianGraph
 from viewloom.kernels import Gaussian, Linear, Polynomial
@@ -53,7 +54,7 @@ def test_settings_are_those_of_the_paper():
     model = KernelMultiviewNMF.paper(3)
     assert (model.lam, model.theta, model.gamma, model.sharpness) == (1.0, 1.0, 2.0, 0.0)
     assert (model.membership, model.init, model.inner_iter) == ("nonnegative", "random", 1)
-    assert not (model.calibrate or model.normalize)
+    assert (model.calibrate, model.normalize) == (False, False)
 
 
 def test_gaussian_kernel_and_graph_share_their_width():

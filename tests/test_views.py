@@ -146,6 +146,9 @@ class TestBuilding:
                 dense(views["b"]), np.where(present[:, [1]], B, NAN if wrap is np.asarray else 0)
             )
 
+    def test_present_cannot_bring_back_a_row_of_nan(self):
+        assert_array_equal(Views([A, HOLED], present=np.ones((4, 2))).present, ab().present)
+
     def test_nan_admitted_for_imputation_is_still_refused_for_training(self):
         raw = Views({"a": [[1.0, NAN], [2.0, 3.0]]}, allow_nan=True)
         assert raw.complete

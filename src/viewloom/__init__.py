@@ -1,4 +1,4 @@
-"""viewloom weaves many views of the same subjects into one clustering, and learns how much each view counts."""
+"""viewloom weaves many views of the same subjects into one clustering and learns their weights."""
 
 from viewloom import datasets, kernels, metrics, simulate
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from viewloom.views import Views, align, check_trainable, is_multiview
+from viewloom.views import Views, align, check_trainable, is_multiview, listed, per_view
 
 Array = np.ndarray
+COLLAPSED = 0.9  # a view with more than this weight is worth a warning
 
 
 class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -43,13 +46,12 @@ class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _check_new_views(self, X: Any) -> Views:
         """New samples, aligned with the fitted views."""
         check_is_fitted(self)
-        if not isinstance(X, Views) and not is_multiview(X) and len(self.view_names_) == 1:
-            views = Views(X, names=self.view_names_)
-            validate_data(self, X, reset=False, skip_check_array=True)
-            if len(views) == 0:
-                raise ValueError("Found array with 0 sample(s); at least 1 is needed.")
-            return views
-        return align(X, self.view_names_, self.view_features_)
+        views = X
+        if not isinstance(X, Views) and not is_multiview(X):
+            views = Views(X)
+            if self.view_names_ == views.names:  # fitted on one matrix, too
+                validate_data(self, X, reset=False, skip_check_array=True)
+        return align(views, self.view_names_, self.view_features_)
 
     def transform(self, X: Any) -> Array:
         """Memberships of samples (n x k), rows sum to one. Absent views are allowed."""
@@ -69,6 +71,12 @@ class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """Fit, and the cluster of each training sample."""
         return self.fit(X).labels_  # type: ignore[attr-defined,no-any-return]
 
+    def _position(self, view: str | int) -> int:
+        """Position of a view given by name or number."""
+        if isinstance(view, str) and view not in self.view_names_:
+            raise ValueError(f"No view is called {view!r}; there are {listed(self.view_names_)}.")
+        return self.view_names_.index(view) if isinstance(view, str) else int(view)
+
     @property
     def _n_features_out(self) -> int:
         return self.n_clusters
@@ -84,6 +92,59 @@ def as_memberships(G_star: Array) -> Array:
     U = np.array(G_star.T, dtype=np.float64, order="C")
     total = U.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, U / np.where(total > 0.0, total, 1.0), 1.0 / U.shape[1])
+
+
+def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
+    """A parameter with one non-negative number per view."""
+    values = np.array(per_view(value, names, what), dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
+    return values
+
+
+def given_start(init: Any, n: int, n_clusters: int) -> Array:
+    """Memberships given as n x k, checked, as k x n."""
+    U = np.array(init, dtype=np.float64)
+    if U.shape != (n, n_clusters):
+        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
+    if not np.isfinite(U).all() or (U < 0.0).any():
+        raise ValueError("init must be finite and non-negative.")
+    return np.ascontiguousarray(U.T)
+
+
+def scattered(G: Array, rows: Any, n: int) -> Array:
+    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
+    U = np.full((n, G.shape[0]), np.nan)
+    U[rows] = as_memberships(G)
+    return U
+
+
+def warn_if_unfinished(model: Any, remedy: str) -> None:
+    """Warn of a fit that was cut short, and of clusters that nobody is in."""
+    if not model.converged_:
+        _warn(
+            f"The objective was still falling after {model.n_iter_} iterations; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+    empty = model.n_clusters - len(np.unique(model.labels_))
+    if empty:
+        _warn(f"{empty} of {model.n_clusters} clusters have no samples; {remedy}.", ConvergenceWarning)
+
+
+def warn_if_collapsed(model: Any, meaning: str) -> None:
+    """Warn if learned weights have collapsed onto one view."""
+    heaviest = int(np.argmax(model.view_weights_))
+    weight = model.view_weights_[heaviest]
+    if len(model.view_weights_) > 1 and weight > COLLAPSED and model.gamma > 1.0:
+        _warn(
+            f"View {model.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters are "
+            f"almost its alone. {meaning}",
+            UserWarning,
+        )
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    warnings.warn(message, category, stacklevel=5)  # the caller of fit
 
 
 def _values(memberships: Any) -> Array:

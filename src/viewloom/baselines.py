@@ -1,32 +1,11 @@
-"""The paper's baselines: NMF with a graph, of one view, of all features side by side, and of several views.
+"""The paper's baselines: NMF with a graph, of one view, of all features side by side, of several views.
 
-Notation of `viewloom.solver.objective`; data and centroids stand in the place of kernel and ``P``:
-
-======== =========== =================================================================
-symbol   shape       meaning
-======== =========== =================================================================
-X        d x n_a     one view of the samples that have it, samples in columns, ``X >= 0``
-F        d x k       centroids of one view, ``F >= 0``
-G        k x n_a     memberships of one view, ``G >= 0``
-======== =========== =================================================================
-
-Eq. 3, with Eq. 2 as ``gamma = 0`` and Eq. 1 as a single view::
-
-    J   = sum_a beta_a^gamma (n / n_a) q_a
-    q_a = ||X - F G||^2 + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
-
-The factor ``n / n_a`` compares views per observed sample; it is one where nothing is missing. As in the paper
-nothing fixes the scale: ``F G`` stays the same when ``G`` shrinks and ``F`` grows, but both penalties shrink
-with ``G``. So with ``theta > 0`` or ``lam > 0`` the objective creeps on falling, and `tol` decides where it
-stops.
+The objectives and updates are in `viewloom.solver.multiplicative`.
 """
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -34,225 +13,35 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from viewloom.base import MultiviewClusterer, as_memberships
-from viewloom.graphs import Geometry, make_graph
+from viewloom.base import (
+    MultiviewClusterer,
+    as_memberships,
+    given_start,
+    nonnegative_per_view,
+    scattered,
+    warn_if_collapsed,
+    warn_if_unfinished,
+)
+from viewloom.graphs import make_graph
 from viewloom.importance import linear_importance
-from viewloom.operators import Operator
-from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
-from viewloom.solver.updates import update_beta
+from viewloom.solver.multiplicative import (
+    TINY,
+    Factors,
+    Solution,
+    ViewProblem,
+    place,
+    reconstruction_error,
+    solve,
+)
 from viewloom.views import Views, listed, per_view
 
 Array = np.ndarray
-TINY = 1e-200  # least denominator; a larger one only shortens the step
-NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean; rounds nothing
 SOFTNESS = 0.2  # added to one-hot memberships at the start: a zero could never be left again
 KMEANS_RESTARTS = 10
-NEW_SAMPLE_STEPS = 300  # the same for all samples: none depends on which others it comes with
-COLLAPSED = 0.9  # a view with more than this weight is worth a warning
-HISTORY = ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
-
-
-@dataclass(frozen=True)
-class ViewProblem:
-    """What is known of one view: its data, and the constants of its loss."""
-
-    X: Any  # d x n_a, dense or sparse
-    rows: Array  # which samples have the view
-    squared_norm: float  # ||X||^2
-    lam: float
-    theta: float  # 0 where there is no graph
-    W: Operator | None
-    degree: Array  # n_a
-
-    @classmethod
-    def of(
-        cls,
-        X: Any,
-        rows: Array,
-        lam: float = 0.0,
-        theta: float = 0.0,
-        graph: Any = None,
-        name: str = "X",
-    ) -> Self:
-        """From a view with samples in rows (n x d), of which `rows` are observed."""
-        X = X[rows].astype(np.float64)
-        values = X.data if sp.issparse(X) else X
-        squared_norm = float(np.sum(values**2))
-        if graph is None or theta == 0.0:
-            return cls(X.T, rows, squared_norm, lam, 0.0, None, np.zeros(len(rows)))
-        laplacian = graph.fit(Geometry(X, name)).laplacian
-        return cls(X.T, rows, squared_norm, lam, theta, laplacian.adjacency, laplacian.degree)
-
-    def neighbours(self, G: Array) -> Array:
-        """``G W`` (k x n_a)."""
-        return np.zeros_like(G) if self.W is None else self.W.lift(self.W.project(G).M)
-
-
-@dataclass(frozen=True)
-class Factors:
-    """``X ~ F G``, with the products that updates and objective share."""
-
-    F: Array  # d x k
-    FX: Array  # F^T X, k x n_a
-    FF: Array  # F^T F, k x k
-    G: Array  # k x n_a
-    GW: Array  # G W, k x n_a
-
-    @classmethod
-    def of(cls, view: ViewProblem, F: Array, G: Array, GW: Array) -> Self:
-        """Factors with the products of a new ``F``."""
-        return cls(F, np.asarray(F.T @ view.X), F.T @ F, G, GW)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Where the iteration ended."""
-
-    factors: list[Factors]
-    G_star: Array
-    pull: Array  # beta^gamma lam n / n_a, what a view counts in the consensus
-    beta: Array
-    history: dict[str, list]
-    converged: bool
-
-
-def update_F(F: Array, XG: Array, S: Array) -> Array:
-    """``F <- F * (X G^T) / (F G G^T)``, from ``XG = X G^T`` (d x k) and ``S = G G^T`` (k x k).
-
-    Lee and Seung's step for ``||X - F G||^2`` (first term of Eq. 1 to 3); never increases it.
-    """
-    return np.asarray(F * XG / np.maximum(F @ S, TINY))
-
-
-def update_G(factors: Factors, view: ViewProblem, target: Array) -> Array:
-    """``G <- G * (F^T X + lam G_star + theta G W) / (F^T F G + lam G + theta G D)``; `target` is ``G_star``.
-
-    Cai et al.'s step for ``q`` at fixed ``F``. It is ``G - grad / (2 B)`` with the diagonal
-    ``B = (F^T F G + lam G + theta G D) / G``. Half the Hessian, ``F^T F + lam + theta (D - W)``, is at most
-    ``2 B``, as ``F^T F <= (F^T F G) / G`` for non-negative matrices and ``-W <= D``. So ``q`` never
-    increases, for any ``W >= 0``.
-    """
-    G = factors.G
-    numerator = factors.FX + view.lam * target + view.theta * factors.GW
-    denominator = factors.FF @ G + (view.lam + view.theta * view.degree) * G
-    return np.asarray(G * numerator / np.maximum(denominator, TINY))
-
-
-def update_G_star(G: list[Array], pull: Array, rows: list[Array], n: int) -> Array:
-    """``G_star = sum beta^gamma lam G / sum beta^gamma lam`` over the views that a sample has (Eq. 7).
-
-    Where all these weights are zero every ``G_star`` is a minimiser; the mean of the sample's views is taken.
-    """
-    total, norm = np.zeros((G[0].shape[0], n)), np.zeros(n)
-    for g, weight, where in zip(G, np.maximum(pull, NO_PULL), rows, strict=True):
-        total[:, where] += weight * g
-        norm[where] += weight
-    return total / norm
-
-
-def centroids(X: Any, G: Array) -> Array:
-    """Means of the samples weighted by their memberships (d x k), the start of ``F``."""
-    return np.asarray((X @ G.T) / np.maximum(G.sum(axis=1), TINY))
-
-
-def evaluate(views: list[ViewProblem], factors: list[Factors], G_star: Array) -> Terms:
-    """The three terms of every ``q``."""
-    pairs = list(zip(views, factors, strict=True))
-    return Terms(
-        np.array([reconstruction_error(view, f) for view, f in pairs]),
-        np.array([float(((f.G - G_star[:, view.rows]) ** 2).sum()) for view, f in pairs]),
-        np.array([smoothness(view, f) for view, f in pairs]),
-    )
-
-
-def reconstruction_error(view: ViewProblem, factors: Factors) -> float:
-    """``||X - F G||^2 = ||X||^2 - 2 <F^T X, G> + <F^T F, G G^T>``."""
-    fit = float((factors.FX * factors.G).sum())
-    return reconstruction(view.squared_norm, fit, factors.FF, factors.G @ factors.G.T)
-
-
-def smoothness(view: ViewProblem, factors: Factors) -> float:
-    """``tr(G L G^T) = <G, G D - G W>``, never below zero."""
-    return max(float((factors.G * (factors.G * view.degree - factors.GW)).sum()), 0.0)
-
-
-def solve(
-    views: list[ViewProblem],
-    G_star: Array,
-    gamma: float,
-    max_iter: int,
-    tol: float,
-    progress: Callable[[int, float], None],
-) -> Solution:
-    """Minimise Eq. 3 from one start ``G_star`` (k x n): ``F``, ``G``, ``G_star``, ``beta`` in turn.
-
-    One iteration reads every ``X`` twice and every ``W`` once. No block increases the objective.
-    """
-    n, rows = G_star.shape[1], [view.rows for view in views]
-    lam, theta = np.array([view.lam for view in views]), np.array([view.theta for view in views])
-    share = np.array([len(where) / n for where in rows])
-    per_sample = Calibration(np.zeros(len(views)), share)
-    factors = [_start(view, G_star[:, view.rows]) for view in views]
-    beta, converged = np.full(len(views), 1.0 / len(views)), False
-    history: dict[str, list] = {name: [] for name in HISTORY}
-    for iteration in range(1, max_iter + 1):
-        began = time.perf_counter()
-        factors = [_step(view, f, G_star[:, view.rows]) for view, f in zip(views, factors, strict=True)]
-        G_star = update_G_star([f.G for f in factors], beta**gamma * lam / share, rows, n)
-        terms = evaluate(views, factors, G_star)
-        q = per_sample(terms.losses(lam, theta))
-        beta = update_beta(q, gamma)
-        J = objective(beta, q, gamma)
-        _record(history, J, terms, beta, time.perf_counter() - began)
-        progress(iteration, J)
-        converged = _settled(history["objective"], tol)
-        if converged:
-            break
-    return Solution(factors, G_star, beta**gamma * lam / share, beta, history, converged)
-
-
-def place(views: list[ViewProblem], F: list[Array], pull: Array, n: int) -> tuple[list[Factors], Array]:
-    """Memberships of new samples: ``G`` and ``G_star`` in turn at fixed ``F`` and weights, from all alike."""
-    rows = [view.rows for view in views]
-    G_star = np.full((F[0].shape[1], n), 1.0 / F[0].shape[1])
-    factors = [
-        Factors.of(view, f, G_star[:, view.rows], np.zeros((f.shape[1], len(view.rows))))
-        for view, f in zip(views, F, strict=True)
-    ]
-    for _ in range(NEW_SAMPLE_STEPS):
-        factors = [
-            replace(f, G=update_G(f, view, G_star[:, view.rows]))
-            for view, f in zip(views, factors, strict=True)
-        ]
-        G_star = update_G_star([f.G for f in factors], pull, rows, n)
-    return factors, G_star
-
-
-def _start(view: ViewProblem, G: Array) -> Factors:
-    return Factors.of(view, centroids(view.X, G), G, view.neighbours(G))
-
-
-def _step(view: ViewProblem, old: Factors, target: Array) -> Factors:
-    """``F``, then ``G`` of one view."""
-    F = update_F(old.F, np.asarray(view.X @ old.G.T), old.G @ old.G.T)
-    factors = Factors.of(view, F, old.G, old.GW)
-    G = update_G(factors, view, target)
-    return replace(factors, G=G, GW=view.neighbours(G))
-
-
-def _record(history: dict[str, list], J: float, terms: Terms, beta: Array, seconds: float) -> None:
-    entry = (J, terms.reconstruction, terms.consensus, terms.smoothness, beta, seconds)
-    for name, value in zip(HISTORY, entry, strict=True):
-        history[name].append(value)
-
-
-def _settled(objectives: list[float], tol: float) -> bool:
-    return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])
 
 
 def kmeans_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> Array:
@@ -282,15 +71,6 @@ def _filled(X: Any) -> Any:
         index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64  # KMeans takes 32 bits only
         return sp.csr_array((X.data, X.indices.astype(index), X.indptr.astype(index)), shape=X.shape)
     return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-
-
-def _given_start(init: Any, n: int, n_clusters: int) -> Array:
-    U = np.array(init, dtype=np.float64)
-    if U.shape != (n, n_clusters):
-        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
-    if not np.isfinite(U).all() or (U < 0.0).any():
-        raise ValueError("init must be finite and non-negative.")
-    return np.ascontiguousarray(U.T)
 
 
 def check_nonnegative(views: Views, whom: str) -> Views:
@@ -385,7 +165,9 @@ class _FactorisationClusterer(MultiviewClusterer):
         return views
 
     def _problems(self, views: Views) -> list[ViewProblem]:
-        lam, theta = (_nonnegative(getattr(self, what), views.names, what) for what in ("lam", "theta"))
+        lam, theta = (
+            nonnegative_per_view(getattr(self, what), views.names, what) for what in ("lam", "theta")
+        )
         graphs = [make_graph(graph) for graph in per_view(self.graph, views.names, "graph")]
         return [
             ViewProblem.of(X, views.rows(a), lam[a], theta[a], graphs[a], name)
@@ -395,7 +177,7 @@ class _FactorisationClusterer(MultiviewClusterer):
     def _start(self, views: Views) -> Array:
         """Memberships (k x n) that all views begin from; as probabilities, unless they are given."""
         if not isinstance(self.init, str):
-            return _given_start(self.init, len(views), self.n_clusters)
+            return given_start(self.init, len(views), self.n_clusters)
         G = STARTS[self.init](views, self.n_clusters, check_random_state(self.random_state))
         return np.asarray(G / G.sum(axis=0))
 
@@ -413,7 +195,7 @@ class _FactorisationClusterer(MultiviewClusterer):
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = solution.beta
         self.view_memberships_ = [
-            _scattered(f.G, view.rows, n) for view, f in zip(views, solution.factors, strict=True)
+            scattered(f.G, view.rows, n) for view, f in zip(views, solution.factors, strict=True)
         ]
         self.history_ = solution.history
         self.objective_ = solution.history["objective"][-1]
@@ -428,20 +210,7 @@ class _FactorisationClusterer(MultiviewClusterer):
             print(f"{type(self).__name__} iteration {iteration}: objective {J:.6g}")
 
     def _warn(self) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"The objective was still falling after {self.n_iter_} iterations; raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        empty = self.n_clusters - len(np.unique(self.labels_))
-        if empty:
-            warnings.warn(
-                f"{empty} of {self.n_clusters} clusters have no samples; try a smaller theta, graph='knn' or "
-                "fewer clusters.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_if_unfinished(self, "try a smaller theta, graph='knn' or fewer clusters")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -498,7 +267,7 @@ class _SingleFactorisation(_FactorisationClusterer):
         features = np.concatenate([self.view_features_[name] for name in self.view_names_])
         columns = slice(None)
         if view is not None:
-            a = _position(view, self.view_names_)
+            a = self._position(view)
             ends = np.cumsum([len(self.view_features_[name]) for name in self.view_names_])
             columns = slice(ends[a] - len(self.view_features_[self.view_names_[a]]), ends[a])
         return _importance(self.components_.T[columns], features[columns])
@@ -748,7 +517,7 @@ class MultiviewNMF(_FactorisationClusterer):
         check_is_fitted(self)
         if view is None and len(self.view_names_) > 1:
             raise ValueError(f"Say which view: one of {listed(self.view_names_)}.")
-        a = 0 if view is None else _position(view, self.view_names_)
+        a = 0 if view is None else self._position(view)
         return _importance(self.components_[a].T, self.view_features_[self.view_names_[a]])
 
     def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
@@ -757,36 +526,11 @@ class MultiviewNMF(_FactorisationClusterer):
 
     def _warn(self) -> None:
         super()._warn()
-        heaviest = int(np.argmax(self.view_weights_))
-        weight = self.view_weights_[heaviest]
-        if len(self.view_weights_) > 1 and weight > COLLAPSED and self.gamma > 1.0:
-            warnings.warn(
-                f"View {self.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters are "
-                "almost its alone. Losses are compared as they are, so it may just have few or small "
-                "features; scale the views alike, or raise gamma.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-
-def _nonnegative(value: Any, names: list[str], what: str) -> list[float]:
-    values = np.array(per_view(value, names, what), dtype=np.float64)
-    if not (np.isfinite(values).all() and (values >= 0.0).all()):
-        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
-    return [float(x) for x in values]
-
-
-def _scattered(G: Array, rows: Array, n: int) -> Array:
-    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
-    U = np.full((n, G.shape[0]), np.nan)
-    U[rows] = as_memberships(G)
-    return U
-
-
-def _position(view: str | int, names: list[str]) -> int:
-    if isinstance(view, str) and view not in names:
-        raise ValueError(f"No view is called {view!r}; there are {listed(names)}.")
-    return names.index(view) if isinstance(view, str) else int(view)
+        warn_if_collapsed(
+            self,
+            "Losses are compared as they are, so it may just have few or small features; scale the "
+            "views alike, or raise gamma.",
+        )
 
 
 def _importance(F: Array, features: Array) -> pd.DataFrame:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from viewloom.backends import BACKENDS
-from viewloom.base import MultiviewClusterer, as_memberships
+from viewloom.base import (
+    MultiviewClusterer,
+    as_memberships,
+    given_start,
+    nonnegative_per_view,
+    scattered,
+    warn_if_collapsed,
+    warn_if_unfinished,
+)
 from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
 from viewloom.importance import linear_importance, permutation_importance
 from viewloom.kernels import Context, FittedLinear, Gaussian, make_kernel
@@ -29,49 +35,52 @@ from viewloom.views import Views, per_view
 
 Array = np.ndarray
 PLACE_STEPS, PLACE_ROUNDS, PLACE_TOL = 20, 100, 1e-10
-COLLAPSED = 0.9  # a view with more than this weight is worth a warning
 
 
 class KernelMultiviewNMF(MultiviewClusterer):
     """Adaptive weighted multi-view kernel matrix factorisation.
 
-    Every view is factorised in the feature space of its kernel, ``Phi ~ Phi P G``, with memberships ``G`` that are
-    pulled towards a consensus ``G_star`` and vary smoothly along the view's graph; views are weighted by how well
-    the consensus explains them (Eq. 4 of the paper)::
+    Every view is factorised in the feature space of its kernel, ``Phi ~ Phi P G``, with memberships
+    ``G`` that are pulled towards a consensus ``G_star`` and vary smoothly along the view's graph;
+    views are weighted by how well the consensus explains them (Eq. 4 of the paper)::
 
         min  sum_a beta_a^gamma (||Phi - Phi P G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T))
 
-    The default is the well-posed form: memberships are probabilities, kernels have unit diagonal, the losses of views
-    are calibrated so that weights can be compared, and the start is kernel k-means. `paper` gives the form as published.
+    The default is the well-posed form: memberships are probabilities, kernels have unit diagonal,
+    the losses of views are calibrated so that weights can be compared, and the start is kernel
+    k-means. `paper` gives the form as published.
 
     Parameters
     ----------
     n_clusters : int, default=3
     kernel : str, kernel, callable, or list / dict with one per view, default="diffusion"
-        "linear", "polynomial", "gaussian", "cosine", "diffusion", "precomputed", an object of `viewloom.kernels`, or a
-        function ``f(X, Y)``.
+        "linear", "polynomial", "gaussian", "cosine", "diffusion", "precomputed", an object of
+        `viewloom.kernels`, or a function ``f(X, Y)``.
     lam : float, or list / dict with one per view, default=10.0
         Pull of the consensus.
     theta : float, or list / dict with one per view, default=0.1
         Smoothness along the graph.
     gamma : float, default=2.0
-        Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large values even out.
+        Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large
+        values even out.
     graph : {"knn", "gaussian"}, graph object or None, default="knn"
         Similarity graph of the smoothness term.
     membership : {"simplex", "nonnegative"}, default="simplex"
         Whether memberships are probabilities or merely non-negative, as in the paper.
     sharpness : float in [0, 1], default=0.5
-        How much soft memberships cost: 0 reconstructs a sample from the mixture of its clusters' centres, as in the paper,
-        which leaves open how soft memberships are; 1 charges the distance to each centre, as k-means does, which
-        makes them hard. Hard memberships cost the same under all values.
+        How much soft memberships cost: 0 reconstructs a sample from the mixture of its clusters'
+        centres, as in the paper, which leaves open how soft memberships are; 1 charges the distance
+        to each centre, as k-means does, which makes them hard. Hard memberships cost the same under
+        all values.
     calibrate : bool, default=True
         Measure the loss of a view between the least possible and that of a single cluster.
     normalize : bool, default=True
         Give kernels unit diagonal.
     scale : {"auto", "standard", "unit"} or None, default="auto"
-        "standard" gives features variance one, "unit" samples length one, None takes views as they are. "auto" takes
-        square roots and unit length for counts and frequencies (non-negative, over half zeros, over 100 features), where a
-        sample of zeros counts as lacking the view, and "standard" for all else.
+        "standard" gives features variance one, "unit" samples length one, None takes views as they
+        are. "auto" takes square roots and unit length for counts and frequencies (non-negative,
+        over half zeros, over 100 features), where a sample of zeros counts as lacking the view, and
+        "standard" for all else.
     init : {"kkmeans", "random"} or array of shape (n, k), default="kkmeans"
         Start of the memberships.
     n_init : int, default=1
@@ -97,8 +106,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
     view_memberships_ : list of (n, k) arrays
         Memberships of each view; NaN where a sample lacks the view.
     history_ : dict of lists
-        One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the last four
-        one number per view), "seconds".
+        One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and
+        "weights" (the last four one number per view), "seconds".
     objective_ : float
     n_iter_ : int
     converged_ : bool
@@ -179,9 +188,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
     def paper(cls, n_clusters: int = 3, *, kernel: Any = "gaussian", **changes: Any) -> KernelMultiviewNMF:
         """The published form, literally: settings of the paper, one gradient step per iteration.
 
-        Kernels, graphs and losses are used as they come, memberships are only non-negative and start at random.
-        It does not fix the scale of memberships, nor make losses of different views comparable: on real data its
-        clusters are often no better than chance. It is here to be compared with.
+        Kernels, graphs and losses are used as they come, memberships are only non-negative and
+        start at random. It does not fix the scale of memberships, nor make losses of different
+        views comparable: on real data its clusters are often no better than chance. It is here to
+        be compared with.
 
         Examples
         --------
@@ -246,8 +256,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
 
-        0 is the best that any memberships could do on the training samples, -1 no better than a single cluster; views
-        count by their weights. Comparable between settings of `lam`, `theta` and `gamma`. No label is used.
+        0 is the best that any memberships could do on the training samples, -1 no better than a
+        single cluster; views count by their weights. Comparable between settings of `lam`, `theta`
+        and `gamma`. No label is used.
         """
         views = self._check_new_views(X)
         shard, message = self._placed(self._problem.new_samples(views))
@@ -262,9 +273,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
     def feature_importance(self, view: str | int = 0, *, n_repeats: int = 1) -> pd.DataFrame:
         """How much each feature of a view counts, in all and per cluster.
 
-        For linear kernels the paper's ``F = X^T P`` (features x clusters): `importance` is the length of a feature's
-        row. For other kernels features are permuted one at a time: `importance` is the mean change of the view's
-        memberships. The frame's ``attrs["method"]`` says which.
+        For linear kernels the paper's ``F = X^T P`` (features x clusters): `importance` is the
+        length of a feature's row. For other kernels features are permuted one at a time:
+        `importance` is the mean change of the view's memberships. The frame's ``attrs["method"]``
+        says which.
 
         Parameters
         ----------
@@ -278,7 +290,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
             Columns feature, importance, cluster_0, ..., sorted by importance.
         """
         check_is_fitted(self)
-        a = self.view_names_.index(view) if isinstance(view, str) else int(view)
+        a = self._position(view)
         name = self.view_names_[a]
         kernel = self._problem.views[a].kernel
         if isinstance(kernel, FittedLinear):
@@ -311,8 +323,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         else:
             calibration = Calibration.identity(v)
         return Settings(
-            lam=_nonnegative(self.lam, self.view_names_, "lam"),
-            theta=_nonnegative(self.theta, self.view_names_, "theta"),
+            lam=nonnegative_per_view(self.lam, self.view_names_, "lam"),
+            theta=nonnegative_per_view(self.theta, self.view_names_, "theta"),
             gamma=float(self.gamma),
             traces=np.array([operator.diagonal().sum(dtype=np.float64) for operator in problem.operators]),
             sigmas=np.array([0.0 if lap is None else lap.sigma for lap in laplacians]),
@@ -326,7 +338,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """Memberships (k x n) to begin from, one per start."""
         rng = check_random_state(self.random_state)
         if not isinstance(self.init, str):
-            yield _given_start(self.init, problem.n, self.n_clusters, self.membership)
+            G = given_start(self.init, problem.n, self.n_clusters)
+            yield as_memberships(G).T.copy() if self.membership == "simplex" else G
             return
         if self.init == "random":
             for _ in range(self.n_init):
@@ -363,7 +376,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = result.beta
         self.view_memberships_ = [
-            _scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)
+            scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)
         ]
         self.history_ = result.history
         self.objective_ = result.objective
@@ -375,28 +388,12 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self._range_per_sample = np.vstack([settings.calibration.offset, settings.calibration.scale]) / counts
 
     def _warn(self) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"The objective was still falling after {self.n_iter_} iterations; raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        empty = self.n_clusters - len(np.unique(self.labels_))
-        if empty:
-            warnings.warn(
-                f"{empty} of {self.n_clusters} clusters have no samples; try fewer clusters or more starts (n_init).",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        heaviest = int(np.argmax(self.view_weights_))
-        if len(self.view_weights_) > 1 and self.view_weights_[heaviest] > COLLAPSED and self.gamma > 1.0:
-            warnings.warn(
-                f"View {self.view_names_[heaviest]!r} has {self.view_weights_[heaviest]:.0%} of the weight: the clusters "
-                "are almost its alone. It may explain the consensus because it is simple, not because it is "
-                "informative; a larger gamma or calibrate=True evens the weights out.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")
+        warn_if_collapsed(
+            self,
+            "It may explain the consensus because it is simple, not because it is informative; "
+            "a larger gamma or calibrate=True evens the weights out.",
+        )
 
     def _placed(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         """New samples moved to where the fitted centroids and the consensus of their views put them."""
@@ -409,28 +406,3 @@ class KernelMultiviewNMF(MultiviewClusterer):
             if float(np.abs(shard.G_star - before).max(initial=0.0)) <= PLACE_TOL:
                 break
         return shard, message
-
-
-def _nonnegative(value: Any, names: list[str], what: str) -> Array:
-    values = np.array(per_view(value, names, what), dtype=np.float64)
-    if not (np.isfinite(values).all() and (values >= 0.0).all()):
-        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
-    return values
-
-
-def _given_start(init: Any, n: int, n_clusters: int, membership: str) -> Array:
-    U = np.array(init, dtype=np.float64)
-    if U.shape != (n, n_clusters):
-        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
-    if not np.isfinite(U).all() or (U < 0.0).any():
-        raise ValueError("init must be finite and non-negative.")
-    if membership == "simplex":
-        U = as_memberships(U.T)
-    return np.ascontiguousarray(U.T)
-
-
-def _scattered(G: Array, rows: Any, n: int) -> Array:
-    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
-    U = np.full((n, G.shape[0]), np.nan)
-    U[rows] = as_memberships(G)
-    return U

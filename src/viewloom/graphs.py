@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from viewloom.operators import Explicit, Operator, top_eigenpairs
+from viewloom.operators import Explicit, top_eigenpairs
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # samples on which a grid of widths is compared
@@ -62,6 +63,9 @@ class Geometry:
 class GramGeometry(Geometry):
     """Distances that a Gram matrix implies: ``d_ij^2 = K_ii + K_jj - 2 K_ij``."""
 
+    def __init__(self, X: Any, name: str = "X") -> None:
+        super().__init__(_dense(X), name)
+
     @cached_property
     def squared_distances(self) -> Array:
         """All pairwise squared distances (n x n)."""
@@ -77,7 +81,7 @@ class GramGeometry(Geometry):
 
     def to(self, X_new: Any) -> CrossGeometry:
         """Distances from new samples, whose own diagonal is taken as the mean of the training diagonal."""
-        diagonal = np.diagonal(self.X)
+        X_new, diagonal = _dense(X_new), np.diagonal(self.X)
         squared = np.maximum(diagonal.mean() + diagonal - 2.0 * X_new, 0.0)
         cross = CrossGeometry(self, X_new)
         cross.squared_distances = squared
@@ -117,7 +121,7 @@ class CrossGeometry:
 class Laplacian:
     """``L = diag(degree) - adjacency``, with ``sigma >= sigma_max(L)``."""
 
-    adjacency: Operator
+    adjacency: Any  # an Operator; the Cross of new samples
     degree: Array
     sigma: float
 
@@ -221,7 +225,7 @@ GRAPHS: dict[str, Any] = {"knn": KNN, "gaussian": GaussianGraph}
 
 def make_graph(graph: Any) -> Any:
     """The graph that a parameter names: a string, a graph object, or None for no graph."""
-    if graph is None or hasattr(graph, "fit"):
+    if graph is None or (hasattr(graph, "fit") and not isinstance(graph, type)):
         return graph
     if isinstance(graph, str) and graph in GRAPHS:
         return GRAPHS[graph]()
@@ -252,6 +256,10 @@ def scale_both_sides(W: Any, left: Array, right: Array) -> Any:
     return sp.csr_array(sp.diags_array(left**-0.5) @ W @ sp.diags_array(right**-0.5))
 
 
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
 def gaussian(squared_distances: Array, sigma: float) -> Array:
     """``exp(-d^2 / (2 sigma^2))``."""
     return np.exp(squared_distances / (-2.0 * sigma**2))
@@ -261,10 +269,10 @@ def gaussian_width(sigma: Any, squared_distances: Array) -> float:
     """A number as it is, the median distance between samples, or of a grid the `most_spread_width`."""
     if not isinstance(sigma, str) and np.ndim(sigma) == 1:
         return most_spread_width(np.asarray(sigma, dtype=np.float64), squared_distances)
-    if sigma == "median":
+    if isinstance(sigma, str) and sigma == "median":
         off_diagonal = squared_distances[np.triu_indices(len(squared_distances), 1)]
         return float(np.sqrt(np.median(off_diagonal))) or 1.0
-    if isinstance(sigma, str) or not sigma > 0.0:
+    if not (isinstance(sigma, Real) and 0.0 < sigma < np.inf):
         raise ValueError(f"sigma must be a positive number or 'median', got {sigma!r}.")
     return float(sigma)
 

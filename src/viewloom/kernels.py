@@ -1,7 +1,8 @@
 """Kernels: from the samples of a view to an operator, and from new samples to their rows of it.
 
-A kernel object holds parameters only. ``kernel.fit(geometry, context)`` gives a `FittedKernel`, whose ``operator`` is
-the Gram matrix of the training samples and whose ``place(cross)`` gives new samples' side of it.
+A kernel object holds parameters only. ``kernel.fit(geometry, context)`` gives a `FittedKernel`,
+whose ``operator`` is the Gram matrix of the training samples and whose ``place(cross)`` gives new
+samples' side of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.base import BaseEstimator
 
 from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, gaussian, gaussian_width
@@ -33,6 +33,9 @@ class Context:
     n_clusters: int = 2
     weft: Weft | None = None  # the graphs of all views together
     view: int = 0  # position of this view among them
+
+
+PLAIN = Context()
 
 
 class FittedKernel(Protocol):
@@ -55,7 +58,7 @@ class Linear(BaseEstimator):
     [1.0, 1.0]
     """
 
-    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedLinear:
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
         """Kernel of the samples of a view."""
         return FittedLinear(geometry.X, context.normalize)
 
@@ -63,7 +66,7 @@ class Linear(BaseEstimator):
 class Cosine(Linear):
     """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, whatever the normalisation asked for."""
 
-    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedLinear:
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
         """Kernel of the samples of a view."""
         return FittedLinear(geometry.X, True)
 
@@ -98,7 +101,7 @@ class PairwiseKernel(BaseEstimator):
         """The kernel with parameters that depend on the data filled in."""
         return self
 
-    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedPairwise:
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedPairwise:
         """Kernel of the samples of a view."""
         return FittedPairwise(self.prepare(geometry), geometry, context.normalize)
 
@@ -108,21 +111,23 @@ class FittedPairwise:
 
     def __init__(self, kernel: PairwiseKernel, geometry: Geometry, normalize: bool) -> None:
         self.kernel = kernel
-        self.norms = self._norms(geometry) if normalize else None
-        self.operator = Explicit(self._scaled(kernel.matrix(geometry), self.norms))
+        K = kernel.matrix(geometry)
+        self.name = geometry.name
+        self.norms = self._norms(np.diagonal(K)) if normalize else None
+        self.operator = Explicit(self._scaled(K, self.norms))
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Cross:
         """Rows of new samples."""
-        norms = None if self.norms is None else self._norms(cross)
-        rows = self._scaled(self.kernel.matrix(cross), norms)
-        return Cross(rows, self.kernel.diagonal(cross) if norms is None else np.ones(cross.size))
+        rows, diagonal = self.kernel.matrix(cross), self.kernel.diagonal(cross)
+        if self.norms is None:
+            return Cross(rows, diagonal)
+        return Cross(self._scaled(rows, self._norms(diagonal)), np.ones(cross.size))
 
-    def _norms(self, samples: Samples) -> Array:
-        diagonal = self.kernel.diagonal(samples)
+    def _norms(self, diagonal: Array) -> Array:
         if not (diagonal > 0.0).all():
             raise ValueError(
-                f"The kernel of view {samples.train.name!r} is not positive at "
-                f"{int((diagonal <= 0.0).sum())} samples, so it cannot have unit diagonal."
+                f"The kernel of view {self.name!r} is not positive at "
+                f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot have unit diagonal."
             )
         return np.sqrt(diagonal)
 
@@ -163,9 +168,10 @@ class Gaussian(PairwiseKernel):
     Parameters
     ----------
     sigma : float, "median" or sequence of floats, default="median"
-        Width. "median" takes the median distance between samples of the view. Of a grid, such as the paper's
-        ``np.exp(np.arange(-2, 11))``, the width is taken whose kernel values are spread most (largest variance
-        between pairs): neither all near 0 nor all near 1. No label is involved.
+        Width. "median" takes the median distance between samples of the view. Of a grid, such as
+        the paper's ``np.exp(np.arange(-2, 11))``, the width is taken whose kernel values are spread
+        most (largest variance between pairs): neither all near 0 nor all near 1. No label is
+        involved.
     """
 
     def __init__(self, sigma: Any = "median") -> None:
@@ -197,7 +203,7 @@ class FunctionKernel(PairwiseKernel):
 
     def matrix(self, samples: Samples) -> Array:
         """``k(x, y)`` of samples against the training samples."""
-        K = np.asarray(self.function(samples.X, samples.train.X), dtype=np.float64)
+        K = np.asarray(_dense(self.function(samples.X, samples.train.X)), dtype=np.float64)
         if K.shape != (samples.size, samples.train.size) or not np.isfinite(K).all():
             raise ValueError(
                 f"The kernel function of view {samples.train.name!r} must return a finite "
@@ -214,16 +220,18 @@ class FunctionKernel(PairwiseKernel):
 class Diffusion(BaseEstimator):
     """Diffusion along the neighbour graph of a view, with edges lent by the other views.
 
-    With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of all views together
-    (`viewloom.weft.Weft`), ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2``
-    give the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are alike if walks from them meet.
+    With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of
+    all views together (`viewloom.weft.Weft`), ``T = normalise((1 - share) S + share M)``. The top
+    eigenpairs ``U, l`` of ``(T + I) / 2`` give the factor ``Z = U diag(l^(time / 2))``, with rows
+    of unit length: samples are alike if walks from them meet.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
         "auto" takes half the mean size of a cluster, at least 5 and at most 20.
     time : float, default=12
-        Length of the walk; longer where more than 1.5 directions per cluster would remain (long, thin clusters).
+        Length of the walk; longer where more than 1.5 directions per cluster would remain (long,
+        thin clusters).
     rank : int, optional
         Number of eigenpairs; three times the number of clusters where None.
     share : float, default=0.5
@@ -245,7 +253,7 @@ class Diffusion(BaseEstimator):
             count = int(np.clip(round(n / (2 * n_clusters)), 5, 20))
         return WalkShape(count, self.rank or 3 * n_clusters, self.time, 1.5 * n_clusters)
 
-    def fit(self, geometry: Geometry, context: Context = Context()) -> FittedDiffusion:
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedDiffusion:
         """Kernel of the samples of a view."""
         shape = self.shape(geometry.size, context.n_clusters)
         if context.weft is None or self.share == 0.0:
@@ -277,9 +285,10 @@ class FittedDiffusion:
 class Precomputed(PairwiseKernel):
     """Views that are Gram matrices already: n x n for `fit`, n_new x n for `predict`.
 
-    A matrix that is not symmetric is an error. One that is not positive semidefinite is repaired: its negative
-    eigenvalues are set to zero, and a warning says how negative they were. New samples' own ``k(x, x)`` is not in the data
-    and is taken to be the mean of the training diagonal.
+    A matrix that is not symmetric is an error. One that is not positive semidefinite is repaired:
+    its negative eigenvalues are set to zero, and a warning says how negative they were. New
+    samples' own ``k(x, x)`` is not in the data and is taken to be the mean of the training
+    diagonal.
     """
 
     def prepare(self, geometry: Geometry) -> PairwiseKernel:
@@ -310,11 +319,11 @@ KERNELS: dict[str, Any] = {
 
 def make_kernel(kernel: Any) -> Any:
     """The kernel that a parameter names: a string, a kernel object or a function."""
-    if hasattr(kernel, "fit"):
+    if hasattr(kernel, "fit") and not isinstance(kernel, type):
         return kernel
     if isinstance(kernel, str) and kernel in KERNELS:
         return KERNELS[kernel]()
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         return FunctionKernel(kernel)
     raise ValueError(
         f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}."
@@ -325,7 +334,8 @@ def checked_gram(K: Array, name: str) -> Array:
     """A symmetric positive semidefinite matrix from one that should be (see `Precomputed`)."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"View {name!r} has shape {K.shape}; a precomputed kernel must be square, with one row and one column per sample."
+            f"View {name!r} has shape {K.shape}; a precomputed kernel must be square, with one row "
+            "and one column per sample."
         )
     size = float(np.abs(K).max())
     if size == 0.0:
@@ -337,26 +347,26 @@ def checked_gram(K: Array, name: str) -> Array:
             "largest entry); pass (K + K.T) / 2 if that is what you mean."
         )
     K = (K + K.T) / 2.0
-    lowest = _lowest_eigenvalue(K) / size
-    if lowest >= -1e-7 * len(K):
+    if _is_positive(K, 1e-7 * len(K) * size):
         return K
+    values, vectors = scipy.linalg.eigh(K)
     warnings.warn(
-        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue {lowest:.1e} of its "
+        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue {values[0] / size:.1e} of its "
         "largest entry); negative eigenvalues are set to zero.",
         stacklevel=2,
     )
-    values, vectors = scipy.linalg.eigh(K)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _lowest_eigenvalue(K: Array) -> float:
-    if len(K) <= 1000:
-        return float(scipy.linalg.eigvalsh(K, subset_by_index=(0, 0))[0])
-    v0 = np.random.default_rng(0).standard_normal(len(K))
+def _is_positive(K: Array, slack: float) -> bool:
+    """Whether no eigenvalue lies below ``-slack``: ``K + slack I`` has a Cholesky factor."""
+    shifted = K.copy()
+    shifted.flat[:: len(K) + 1] += slack
     try:
-        return float(eigsh(K, k=1, which="SA", v0=v0, tol=1e-3, return_eigenvectors=False)[0])
-    except ArpackNoConvergence:
-        return float(scipy.linalg.eigvalsh(K, subset_by_index=(0, 0))[0])
+        scipy.linalg.cholesky(shifted, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _dense(K: Any) -> Array:

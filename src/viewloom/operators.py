@@ -66,7 +66,7 @@ class Operator(Protocol):
         """Diagonal of the matrix."""
 
     def features(self, rank: int) -> Array:
-        """n x rank factor whose Gram matrix is the best approximation of that rank."""
+        """N x rank factor whose Gram matrix is the best approximation of that rank."""
 
     def centred_spectrum(self, rank: int) -> Array:
         """Largest eigenvalues of ``H K H``, ``H = I - 11^T / n``, in falling order."""
@@ -83,26 +83,33 @@ class Explicit:
 
     @property
     def size(self) -> int:
+        """Number of samples."""
         return int(self.K.shape[0])
 
     def project(self, G: Array) -> Projection:
+        """``M = G K``, with its quadratic form."""
         M = np.asarray((self.K @ G.T).T) if sp.issparse(self.K) else G @ self.K
         return Projection(M, np.asarray(M @ G.T, dtype=np.float64))
 
     def lift(self, M: Array) -> Array:
+        """``M`` is ``G K`` already."""
         return M
 
     def codebook(self, Pt: Array) -> Array:
+        """New samples need all of ``P^T``."""
         return Pt
 
     def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
         return np.asarray(self.K.diagonal())
 
     def features(self, rank: int) -> Array:
+        """Factor of the best approximation of this rank (n x rank)."""
         values, vectors = top_eigenpairs(self.K, rank)
         return vectors * np.sqrt(np.maximum(values, 0.0))
 
     def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
         if rank < 1:
             return np.zeros(0)
         n, means = self.size, np.asarray(self.K.mean(axis=0)).ravel()
@@ -119,6 +126,7 @@ class Explicit:
         return top_eigenpairs(LinearOperator((n, n), matvec=matvec, dtype=np.float64), rank)[0]
 
     def mean(self) -> float:
+        """Mean of all entries."""
         return float(self.K.mean(dtype=np.float64))
 
 
@@ -130,23 +138,29 @@ class Factored:
 
     @property
     def size(self) -> int:
+        """Number of samples."""
         return int(self.Z.shape[0])
 
     def project(self, G: Array) -> Projection:
+        """``M = G Z``."""
         return Projection(np.asarray((self.Z.T @ G.T).T) if sp.issparse(self.Z) else G @ self.Z)
 
     def lift(self, M: Array) -> Array:
+        """``G K = M Z^T``."""
         return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
 
     def codebook(self, Pt: Array) -> Array:
+        """``P^T Z``, all that new samples need."""
         return self.project(Pt).M
 
     def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
         if sp.issparse(self.Z):
             return np.asarray(self.Z.multiply(self.Z).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", self.Z, self.Z)
 
     def features(self, rank: int) -> Array:
+        """Factor of the best approximation of this rank (n x rank)."""
         n, m = self.Z.shape
         if m <= rank:
             return self.Z.toarray() if sp.issparse(self.Z) else self.Z
@@ -157,6 +171,7 @@ class Factored:
         return U * np.sqrt(np.maximum(values, 0.0))
 
     def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
         n, m = self.Z.shape
         if rank < 1:
             return np.zeros(0)
@@ -168,6 +183,7 @@ class Factored:
         return np.pad(values, (0, rank - len(values)))
 
     def mean(self) -> float:
+        """Mean of all entries."""
         mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
         return float(mean @ mean)
 
@@ -181,17 +197,20 @@ class Cross:
 
     @property
     def size(self) -> int:
+        """Number of new samples."""
         return int(self.rows.shape[0])
 
     def lift(self, M: Array) -> Array:
+        """``P^T K`` of new samples from a codebook."""
         return np.asarray((self.rows @ M.T).T) if sp.issparse(self.rows) else M @ self.rows.T
 
     def diagonal(self) -> Array:
+        """``k(x, x)`` of new samples."""
         return self._diagonal
 
 
 def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
-    """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, always the same for the same input."""
+    """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, the same for the same input."""
     n = K.shape[0]
     rank = min(rank, n)
     if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:

@@ -14,8 +14,8 @@ from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian
 from viewloom.kernels import Context, Diffusion, FittedKernel, Precomputed
 from viewloom.operators import Cross, Factored, Operator, unit_rows
 from viewloom.solver.objective import reconstruction
-from viewloom.solver.start import joint_features
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
+from viewloom.solver.start import joint_features
 from viewloom.solver.updates import Rows, combinations, membership_gram
 from viewloom.views import Views
 from viewloom.weft import Weft, agreement, trust
@@ -37,8 +37,8 @@ class Columns:
 class UnitRows:
     """Samples of length one: directions of profiles, whatever their size.
 
-    With `root`, square roots are taken first, so that distances are Hellinger distances between compositions and a few
-    frequent features do not drown the rest.
+    With `root`, square roots are taken first, so that distances are Hellinger distances between
+    compositions and a few frequent features do not drown the rest.
     """
 
     def __init__(self, root: bool = False) -> None:
@@ -56,9 +56,9 @@ class UnitRows:
 def fit_scaler(scale: str | None, X: Any) -> Any:
     """How a view is brought to scale before distances are taken.
 
-    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit" every sample length one.
-    "auto" takes square roots and unit length for counts and frequencies (non-negative, over half zeros, over 100
-    features), and "standard" for anything else.
+    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit"
+    every sample length one. "auto" takes square roots and unit length for counts and frequencies
+    (non-negative, over half zeros, over 100 features), and "standard" for anything else.
     """
     if scale is None:
         return Columns()
@@ -163,7 +163,7 @@ class Problem:
         project: Callable[[Array], Array],
         rho: float,
     ) -> tuple[Shard, list[ViewMessage]]:
-        """New samples as a shard that reaches to the training samples, with the messages of the views they have."""
+        """New samples as a shard that reaches to the training samples, and the messages of its views."""
         crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
         positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
         weft = None if self.weft is None else self.weft.cross(crosses, positions, samples.n)
@@ -232,7 +232,7 @@ def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> flo
 
 
 def telling(views: Views, scalers: list[Any]) -> Array:
-    """Which sample has which view (n x v), where a profile of nothing but zeros says nothing and counts as absent.
+    """Which sample has which view (n x v); a profile of nothing but zeros says nothing: absent.
 
     Unless that leaves a sample without any view, or a view with fewer than two samples to learn from.
     """

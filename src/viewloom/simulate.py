@@ -203,12 +203,12 @@ def _feature_table() -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def three_kinds(n_per_cluster: int = 50, *, random_state: Seed = None) -> tuple[Views, np.ndarray]:
+def three_kinds(n_per_cluster: int = 150, *, random_state: Seed = None) -> tuple[Views, np.ndarray]:
     """Three clusters seen by three views of different kinds: blobs, concentric rings, and pure noise.
 
     Parameters
     ----------
-    n_per_cluster : int, default=50
+    n_per_cluster : int, default=150
     random_state : int, Generator or None
 
     Returns
@@ -228,7 +228,7 @@ def three_kinds(n_per_cluster: int = 50, *, random_state: Seed = None) -> tuple[
     y = rng.permutation(np.repeat(np.arange(3), n_per_cluster))
     data = {
         "blobs": _blobs(y, n_features=3, separation=4.0, rng=rng),
-        "rings": _rings(y, noise=0.1, rng=rng),
+        "rings": _rings(y, noise=0.05, rng=rng),
         "noise": rng.standard_normal((len(y), 5)),
     }
     return Views(data), y

@@ -415,7 +415,7 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
             f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
             "Encode them (for example with pandas.get_dummies) or leave them out."
         )
-    if any(dtype == object for dtype in frame.dtypes):
+    if any(pd.api.types.is_object_dtype(dtype) for dtype in frame.dtypes):
         frame = frame.where(frame.notna(), np.nan)  # None and NA among numbers
     single = all(dtype == np.float32 for dtype in frame.dtypes)
     return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)

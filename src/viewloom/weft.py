@@ -1,8 +1,8 @@
 """The graphs of all views woven into one, and which views to believe.
 
-A view's own neighbour graph may fall into splinters, or connect what no other view connects. So views lend each other
-edges, the more the better other views bear them out: a view is believed as far as other, believed views agree
-with it, so that no view confirms itself. No label is involved.
+A view's own neighbour graph may fall into splinters, or connect what no other view connects. So
+views lend each other edges, the more the better other views bear them out: a view is believed as
+far as other, believed views agree with it, so that no view confirms itself. No label is involved.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new
 class Walk:
     """Diffusion along a graph ``T``: features ``Z`` of its nodes, and what continues them to new nodes.
 
-    With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(t / 2))`` with rows of unit length. As
-    ``T U = U l``, the edges of a new node times ``U / l`` continue ``U`` (Nystroem). The walk lasts `time`, or longer
-    if need be until no more than `directions` directions are left, ``sum ((1 + l) / 2)^t <= directions``: where clusters
-    are long and thin, walks take long to cross them.
+    With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(t / 2))`` with rows of
+    unit length. As ``T U = U l``, the edges of a new node times ``U / l`` continue ``U``
+    (Nystroem). The walk lasts `time`, or longer if need be until no more than `directions`
+    directions are left, ``sum ((1 + l) / 2)^t <= directions``: where clusters are long and thin,
+    walks take long to cross them.
     """
 
     Z: Array  # n x rank
@@ -60,8 +61,8 @@ class Walk:
 class Weft:
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
-    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and ``S_fused`` is the graph of
-    all features side by side, one more witness.
+    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and
+    ``S_fused`` is the graph of all features side by side, one more witness.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class WalkShape:
 
 
 class Fusion:
-    """All features side by side, each view centred, of mean squared length one, times the root of its weight."""
+    """All features side by side: each view centred, of mean squared length one, times root weight."""
 
     def __init__(self, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> None:
         self.weights = weights
@@ -157,7 +158,7 @@ class Fusion:
         self.geometry = Geometry(self.side_by_side(blocks, dict(enumerate(rows)), n), "all views")
 
     def side_by_side(self, blocks: dict[int, Any], rows: dict[int, Array], n: int) -> Any:
-        """Scaled features of all views (n rows), zeros where a sample lacks a view, the rest stretched to make up."""
+        """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
         placed = [part.placed(blocks.get(a), rows.get(a), n) for a, part in enumerate(self.parts)]
         sparse = any(sp.issparse(block) for block in placed)
         side = sp.csr_array(sp.hstack(placed, format="csr")) if sparse else np.hstack(placed)
@@ -199,11 +200,12 @@ class Part:
 
 
 def agreement(Z: list[Array], rows: list[Array], n_clusters: int) -> Array:
-    """``E[a, b]``: how much of what k clusters could explain of view a is explained by view b; 0 is chance, 1 all.
+    """``E[a, b]``: how much of what k clusters could explain of view a view b explains (0 chance, 1 all).
 
-    The k - 1 leading directions of view b's centred features stand for its memberships. Of view a's variance they explain
-    some; k - 1 random directions would explain ``(k - 1) / (n - 1)`` of it, and its own leading ones explain
-    most. So ``1 - E[a, b]`` is the calibrated loss of view a at the (relaxed) memberships of view b.
+    The k - 1 leading directions of view b's centred features stand for its memberships. Of view a's
+    variance they explain some; k - 1 random directions would explain ``(k - 1) / (n - 1)`` of it,
+    and its own leading ones explain most. So ``1 - E[a, b]`` is the calibrated loss of view a at
+    the (relaxed) memberships of view b.
     """
     v, r = len(Z), max(n_clusters - 1, 1)
     E = np.eye(v)
@@ -241,8 +243,9 @@ def overlap(graphs: list[Any]) -> Array:
 def trust(E: Array, C: Array) -> tuple[Array, Array]:
     """How far each view is doubted, and how much its edges count, from agreement ``E`` and overlap ``C``.
 
-    A view is believed as far as believed other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b A_ab`` with
-    ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between copies. Iterated to its fixed point.
+    A view is believed as far as believed other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b
+    A_ab`` with ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between copies.
+    Iterated to its fixed point.
     """
     v = len(E)
     w, e = np.full(v, 1.0 / v), np.ones(v)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from viewloom.solver.history import History, new_history, record, settled
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
 from viewloom.solver.shard import Shard, ViewMessage, ViewSums
 from viewloom.solver.updates import update_beta, update_P
@@ -38,7 +39,7 @@ class Result:
     beta: Array
     message: list[ViewMessage]  # P of every view in small form
     sums: list[ViewSums]
-    history: dict[str, list]
+    history: History
     objective: float
     converged: bool
 
@@ -56,14 +57,13 @@ def solve(
 ) -> Result:
     """Minimise Eq. 4 from the memberships in the shards.
 
-    One iteration reads every kernel once: ``P`` of every view, ``G`` of every view, ``G_star``, ``beta``, in the order
-    of Algorithm 1. Each block minimises or decreases the objective, so the history never increases.
+    One iteration reads every kernel once: ``P`` of every view, ``G`` of every view, ``G_star``,
+    ``beta``, in the order of Algorithm 1. Each block minimises or decreases the objective, so the
+    history never increases.
     """
     sums = run(Shard.sums, shards)
     beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
-    history: dict[str, list] = {
-        name: [] for name in ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
-    }
+    history = new_history()
     message, converged = broadcast(sums, beta, settings), False
     for iteration in range(settings.max_iter):
         began = time.perf_counter()
@@ -73,10 +73,10 @@ def solve(
         q = settings.calibration(terms.losses(settings.lam, settings.theta))
         beta = update_beta(q, settings.gamma)
         J = objective(beta, q, settings.gamma)
-        _record(history, J, terms, beta, time.perf_counter() - began)
+        record(history, J, terms, beta, time.perf_counter() - began)
         if progress is not None:
             progress(iteration + 1, J)
-        if _settled(history["objective"], settings.tol):
+        if settled(history, settings.tol):
             converged = True
             break
     final = history["objective"][-1] if history["objective"] else float("nan")
@@ -106,16 +106,3 @@ def evaluate(message: list[ViewMessage], sums: list[ViewSums], traces: Array) ->
         np.array([view.consensus for view in sums]),
         np.array([view.smoothness for view in sums]),
     )
-
-
-def _record(history: dict[str, list], J: float, terms: Terms, beta: Array, seconds: float) -> None:
-    history["objective"].append(J)
-    history["reconstruction"].append(terms.reconstruction)
-    history["consensus"].append(terms.consensus)
-    history["smoothness"].append(terms.smoothness)
-    history["weights"].append(beta)
-    history["seconds"].append(seconds)
-
-
-def _settled(objectives: list[float], tol: float) -> bool:
-    return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])

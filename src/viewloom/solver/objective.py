@@ -21,12 +21,14 @@ Eq. 4::
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
 
-The published form has ``o = 0``, ``s = 1`` and ``rho = 0``. With calibration ``o_a`` is the least reconstruction error
-that any memberships could reach and ``o_a + s_a`` that of a single cluster, both constants of the view.
+The published form has ``o = 0``, ``s = 1`` and ``rho = 0``. With calibration ``o_a`` is the least
+reconstruction error that any memberships could reach and ``o_a + s_a`` that of a single cluster,
+both constants of the view.
 
-Why ``rho`` (sharpness): with ``rho = 0`` memberships may soften for nothing, even on the simplex. Mixing all of them with
-the uniform ones leaves ``P G`` as it was, because the centroids move outwards to match, while both regularisers shrink.
-The second part of ``e_a`` charges for that; it equals the first where memberships are hard.
+Why ``rho`` (sharpness): with ``rho = 0`` memberships may soften for nothing, even on the simplex.
+Mixing all of them with the uniform ones leaves ``P G`` as it was, because the centroids move
+outwards to match, while both regularisers shrink. The second part of ``e_a`` charges for that; it
+equals the first where memberships are hard.
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ class Calibration:
     def of(cls, operators: list[Operator], n_clusters: int, doubts: Array) -> Calibration:
         """Constants of each view, from the spectrum of its centred kernel (see `explained_range`).
 
-        `doubts`, the share of a view's structure that no other view bears out, is added to its calibrated loss, so that a
-        view cannot earn weight by pulling the consensus to itself.
+        `doubts`, the share of a view's structure that no other view bears out, is added to its
+        calibrated loss, so that a view cannot earn weight by pulling the consensus to itself.
         """
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
         least, span = ranges[:, 0], ranges[:, 1]
@@ -84,9 +86,10 @@ class Calibration:
 def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:
     """Least reconstruction error possible, and how far a single cluster lies above it.
 
-    Memberships that sum to one span the constant vector, so ``P G`` projects on a space that holds ``1 / sqrt(n)``
-    and k - 1 further directions. By Ky Fan the error is at least ``tr(K_c)`` minus the ``k - 1`` largest
-    eigenvalues of the centred kernel ``K_c``, and one cluster leaves ``tr(K_c)``.
+    Memberships that sum to one span the constant vector, so ``P G`` projects on a space that holds
+    ``1 / sqrt(n)`` and k - 1 further directions. By Ky Fan the error is at least ``tr(K_c)`` minus
+    the ``k - 1`` largest eigenvalues of the centred kernel ``K_c``, and one cluster leaves
+    ``tr(K_c)``.
     """
     total = float(operator.diagonal().sum(dtype=np.float64)) - operator.size * operator.mean()
     total = max(total, 0.0)

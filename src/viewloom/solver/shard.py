@@ -1,7 +1,8 @@
 """A block of samples with all their views: takes small matrices in, gives small sums out.
 
-Everything that grows with the number of samples lives here. The loop only ever sees k x k and k x m matrices (k x n
-for kernels that are stored entry by entry, which are never split), so that the same code runs on one shard or many.
+Everything that grows with the number of samples lives here. The loop only ever sees k x k and k x m
+matrices (k x n for kernels that are stored entry by entry, which are never split), so that the same
+code runs on one shard or many.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from viewloom.graphs import Laplacian
-from viewloom.operators import Operator, Projection
+from viewloom.operators import Projection
 from viewloom.solver.updates import Quadratic, Rows, membership_gram, update_G
 
 Array = np.ndarray
@@ -66,7 +68,7 @@ class ViewSums:
 class ViewBlock:
     """One view of the samples of a shard."""
 
-    kernel: Operator
+    kernel: Any  # an Operator; the Cross of new samples
     laplacian: Laplacian | None
     rows: Rows  # which samples of the shard have this view
     G: Array = field(default_factory=lambda: np.empty((0, 0)))

@@ -44,8 +44,8 @@ def joint_features(operators: list[Operator], rows: list[Rows], n: int, rank: in
 def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.RandomState) -> Array:
     """Labels of k-means on features of the mean kernel, the best of several restarts.
 
-    A sample that lacks a view is given there the centre of its own cluster, until labels settle (k-POD), so that the
-    view neither attracts nor repels it.
+    A sample that lacks a view is given there the centre of its own cluster, until labels settle
+    (k-POD), so that the view neither attracts nor repels it.
     """
     model = KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X)
     for _ in range(0 if observed.all() else FILL_ROUNDS):

@@ -11,14 +11,15 @@ import scipy.linalg
 
 Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
-RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite, move nothing else
+RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
+NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean
 
 
 def project_simplex(V: Array) -> Array:
     """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column.
 
-    With ``u`` the sorted column, the threshold is ``tau = (u_1 + ... + u_r - 1) / r`` for the largest ``r`` with
-    ``u_r > tau``; the answer is ``max(v - tau, 0)``.
+    With ``u`` the sorted column, the threshold is ``tau = (u_1 + ... + u_r - 1) / r`` for the
+    largest ``r`` with ``u_r > tau``; the answer is ``max(v - tau, 0)``.
     """
     k = V.shape[0]
     u = np.sort(V.T, axis=1)[:, ::-1]  # n x k, falling
@@ -40,7 +41,7 @@ PROJECTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def membership_gram(G: Array, rho: float) -> Array:
-    """``S = (1 - rho) G G^T + rho diag(G 1)``, which is ``G G^T`` for hard memberships under every ``rho``."""
+    """``S = (1 - rho) G G^T + rho diag(G 1)``: ``G G^T`` for hard memberships, whatever ``rho``."""
     S = np.asarray(G @ G.T, dtype=np.float64)
     return (1.0 - rho) * S + rho * np.diag(G.sum(axis=1, dtype=np.float64)) if rho else S
 
@@ -78,10 +79,14 @@ class Quadratic:
 
         tr(A G G^T) - 2 tr(B^T G) + shift ||G||^2 + lam ||G - G_star||^2
 
-    where ``A`` and ``B`` are ``P^T K P`` and ``P^T K`` for ``rho = 0``. The smoothness term enters through a majoriser that touches the graph once per iteration: with
-    ``sigma >= sigma_max(L)`` and the memberships ``G_t`` of the iteration before,
-    ``tr(G L G^T) <= sigma ||G||^2 - 2 tr(G_t (sigma I - L) G^T) + const``, so that ``shift = theta sigma`` and
-    ``B = P^T K + theta G_t (sigma I - L)``. Every sample is then a problem of its own in k unknowns.
+    where ``A`` and ``B`` are ``P^T K P`` and ``P^T K`` for ``rho = 0``. The smoothness term enters
+    through a majoriser that touches the graph once per iteration: with ``sigma >= sigma_max(L)``
+    and the memberships ``G_t`` of the iteration before::
+
+        tr(G L G^T) <= sigma ||G||^2 - 2 tr(G_t (sigma I - L) G^T) + const
+
+    so that ``shift = theta sigma`` and ``B = P^T K + theta G_t (sigma I - L)``. Every sample is then
+    a problem of its own in k unknowns.
     """
 
     A: Array  # k x k
@@ -93,7 +98,7 @@ class Quadratic:
 
     @property
     def lipschitz(self) -> float:
-        """Half the Lipschitz constant of the gradient: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6)."""
+        """Half the Lipschitz constant: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6)."""
         return float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
@@ -116,19 +121,21 @@ def update_G(
 ) -> tuple[list[Array], Array]:
     """Projected gradient on the memberships of all views at fixed ``P`` (Eq. 6), then the consensus (Eq. 7).
 
-    ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its own momentum, loses it
-    when it overshoots, and falls back on its first, plain step if the others did not improve on it. So no
-    sample's part of the objective ever increases, however the samples are split into shards.
+    ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its
+    own momentum, loses it when it overshoots, and falls back on its first, plain step if the others
+    did not improve on it. So no sample's part of the objective ever increases, however the samples
+    are split into shards.
     """
     lipschitz = [q.lipschitz for q in quadratics]
     weights = [q.weight * step for q, step in zip(quadratics, lipschitz, strict=True)]
+    pull, rows = np.array([q.weight * q.lam for q in quadratics]), [q.rows for q in quadratics]
 
     def step_from(Y: list[Array], Y_star: Array) -> tuple[list[Array], Array]:
         new = [
             project(y - q.half_gradient(y, Y_star) / step)
             for y, q, step in zip(Y, quadratics, lipschitz, strict=True)
         ]
-        return new, update_G_star(new, quadratics, G_star)
+        return new, update_G_star(new, pull, rows, G_star.shape[1])
 
     first = current = step_from(G, G_star)
     previous = (G, G_star)
@@ -186,30 +193,25 @@ def _better(
     return G, np.where(worse, first[1], last[1])
 
 
-def update_G_star(G: list[Array], quadratics: list[Quadratic], G_star: Array) -> Array:
+def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Array:
     """``G_star = sum beta^gamma lam G / sum beta^gamma lam`` over the views that a sample has (Eq. 7).
 
-    Where all these weights are zero every ``G_star`` is a minimiser; the plain mean of the sample's views is taken.
+    `pull` are the weights ``beta^gamma lam``. Where all of a sample's are zero every ``G_star`` is a
+    minimiser; the plain mean of its views is taken.
     """
-    total, norm = np.zeros_like(G_star), np.zeros(G_star.shape[1])
-    for g, q in zip(G, quadratics, strict=True):
-        total[:, q.rows] += q.weight * q.lam * g
-        norm[q.rows] += q.weight * q.lam
-    if norm.all():
-        return total / norm
-    mean, seen = np.zeros_like(G_star), np.zeros(G_star.shape[1])
-    for g, q in zip(G, quadratics, strict=True):
-        mean[:, q.rows] += g
-        seen[q.rows] += 1.0
-    return np.where(norm > 0.0, total / np.where(norm > 0.0, norm, 1.0), mean / seen)
+    total, norm = np.zeros((G[0].shape[0], n)), np.zeros(n)
+    for g, weight, where in zip(G, np.maximum(pull, NO_PULL), rows, strict=True):
+        total[:, where] += weight * g
+        norm[where] += weight
+    return total / norm
 
 
 def update_beta(q: Array, gamma: float) -> Array:
     """Weights that minimise ``sum_a beta_a^gamma q_a`` on the simplex (Eq. 8).
 
-    ``gamma > 1``: ``beta_a ~ q_a^(1 / (1 - gamma))``. ``0 < gamma <= 1``: all weight on the least ``q``, since the
-    objective is linear or concave in ``beta`` and its minimum a vertex. ``gamma = 0``: equal weights. Views with
-    ``q = 0`` share all weight.
+    ``gamma > 1``: ``beta_a ~ q_a^(1 / (1 - gamma))``. ``0 < gamma <= 1``: all weight on the least
+    ``q``, since the objective is linear or concave in ``beta`` and its minimum a vertex. ``gamma =
+    0``: equal weights. Views with ``q = 0`` share all weight.
     """
     v = len(q)
     if gamma == 0.0:

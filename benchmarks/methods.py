@@ -1,0 +1,107 @@
+"""What is measured: viewloom's own methods, and the default with one idea off at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from offers import Form, Offer
+
+import viewloom as vl
+from viewloom.kernels import Diffusion
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Labelings of the samples; weights of views and labels of new samples where a method has them."""
+
+    labelings: list[Array]  # more than one where a method clusters every view by itself
+    weights: Array | None = None
+    predict: Callable[[list[Array]], Array] | None = None
+
+
+Fit = Callable[[Offer, int, int], Outcome]  # views, number of clusters, seed
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to cluster views, by the name it has in the tables."""
+
+    name: str
+    fit: Fit
+    form: Form = "scaled"
+    package: str = "viewloom"  # what must be importable
+    random: bool = True  # whether the seed matters
+    incomplete: bool = False  # whether rows of NaN are understood
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package is there."""
+        return find_spec(self.package) is not None
+
+
+def viewloom(name: str, **changes: Any) -> Method:
+    """The default with changes. Views that are Gram matrices are taken as such, whatever the kernel."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        settings = {**changes, **({"kernel": "precomputed"} if offer.is_kernel else {})}
+        model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
+        return Outcome([model.labels_], model.view_weights_, model.predict)
+
+    return Method(name, fit, form="raw", incomplete=True)
+
+
+def _paper(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+    kernel = "precomputed" if offer.is_kernel else "gaussian"
+    model = vl.KernelMultiviewNMF.paper(n_clusters, kernel=kernel, random_state=seed).fit(offer.views)
+    return Outcome([model.labels_], model.view_weights_)
+
+
+def _single_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+    """Every view by itself; scores are means over views, since nobody knows the best one beforehand."""
+    model = vl.GraphNMF(n_clusters, random_state=seed)
+    return Outcome([model.fit(X).labels_.copy() for X in offer.views])
+
+
+def _concatenated(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+    return Outcome([vl.ConcatenatedNMF(n_clusters, random_state=seed).fit(offer.views).labels_])
+
+
+def _multiview(gamma: float) -> Fit:
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        model = vl.MultiviewNMF(n_clusters, gamma=gamma, random_state=seed).fit(offer.views)
+        return Outcome([model.labels_], model.view_weights_)
+
+    return fit
+
+
+DEFAULT = "viewloom"
+OURS = [
+    viewloom(DEFAULT),
+    viewloom("viewloom gaussian", kernel="gaussian"),
+    viewloom("viewloom linear", kernel="linear"),
+    Method("paper (literal)", _paper, form="raw", incomplete=True),
+    Method("SV", _single_views, form="nonnegative"),
+    Method("CNMF", _concatenated, form="nonnegative"),
+    Method("MNMF", _multiview(gamma=0.0), form="nonnegative", incomplete=True),
+    Method("AWMNMF", _multiview(gamma=2.0), form="nonnegative", incomplete=True),
+]
+ABLATION = [
+    viewloom(DEFAULT),
+    viewloom("no lent edges (share=0)", kernel=Diffusion(share=0.0)),
+    viewloom("sharpness=0", sharpness=0.0),
+    viewloom("sharpness=1", sharpness=1.0),
+    viewloom("calibrate=False", calibrate=False),
+    viewloom("equal weights (gamma=0)", gamma=0.0),
+    viewloom("gamma=4", gamma=4.0),
+    viewloom("scale=standard", scale="standard"),
+    viewloom("init=random", init="random"),
+    viewloom("theta=0", theta=0.0),
+    viewloom("15 neighbours", kernel=Diffusion(n_neighbors=15)),
+    viewloom("time=8", kernel=Diffusion(time=8.0)),
+]

@@ -1,0 +1,139 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import summary
+from methods import DEFAULT, Method
+from rich.console import Console
+from rich.table import Table
+from sets import BenchSet
+
+WIDTH = 120  # where the output is not a terminal
+TWO_DIGITS = ("rank", "seconds", "of equal", "least", "share")
+
+
+def make_console() -> Console:
+    """A console that does not squeeze tables when its output goes to a file."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH)
+
+
+def show(console: Console, title: str, frame: pd.DataFrame, index: str = "") -> None:
+    """Print a data frame; its index becomes the first column where `index` names it."""
+    table = Table(title=title, title_justify="left")
+    if index:
+        table.add_column(index, no_wrap=True)
+    for name, column in frame.items():
+        table.add_column(str(name), justify="right" if pd.api.types.is_numeric_dtype(column) else "left")
+    names = [*([index] if index else []), *map(str, frame)]
+    for row in frame.itertuples(index=bool(index), name=None):
+        cells = [_cell(name, value) for name, value in zip(names, row, strict=True)]
+        table.add_row(*cells, style="bold" if row[0] == DEFAULT else "")
+    console.print(table)
+
+
+def _cell(name: str, value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return str(value)
+    if pd.isna(value):
+        return "-"
+    return f"{value:.2f}" if name in TWO_DIGITS else f"{value:.3f}"
+
+
+def show_set(console: Console, bench_set: BenchSet, frame: pd.DataFrame) -> None:
+    """Scores of all methods on one set."""
+    scores = summary.of_one_set(frame, bench_set.name)
+    shown = pd.DataFrame(index=scores.index)
+    for metric in summary.METRICS:
+        shown[metric] = [
+            _with_spread(mean, spread)
+            for mean, spread in zip(scores[metric], scores[f"{metric} spread"], strict=True)
+        ]
+    shown["seconds"] = scores["seconds"]
+    title = (
+        f"{bench_set.name}: {bench_set.n_samples} samples, {bench_set.n_views} views, "
+        f"{bench_set.n_clusters} classes"
+    )
+    show(console, title, shown, "method")
+
+
+def _with_spread(mean: float, spread: float) -> str:
+    if pd.isna(mean):
+        return "failed"
+    return f"{mean:.3f}" if pd.isna(spread) else f"{mean:.3f} ± {spread:.3f}"
+
+
+def show_overall(console: Console, frame: pd.DataFrame) -> None:
+    """Means, ranks and wins, what was published, speed, and who failed where."""
+    n_sets = summary.clean(frame)["set"].nunique()
+    table = summary.overall(frame)
+    show(console, f"Means over {n_sets} sets; rank and wins by NMI", table, "method")
+    console.print(
+        "Means are over the sets that a method finished (last column); a set without a result counts as the "
+        "last rank."
+    )
+    if len(table) > 1 and n_sets > 1:
+        difference = summary.critical_difference(len(table), n_sets)
+        console.print(f"Critical difference of mean ranks (Nemenyi, 5 %): {difference:.2f}")
+    if DEFAULT in table.index:
+        show_published(console, frame)
+        console.print(summary.speed(frame))
+
+
+def show_published(console: Console, frame: pd.DataFrame) -> None:
+    """The best published figures beside ours, and how often they are reached."""
+    table = summary.against_published(frame)
+    if table.empty:
+        return
+    show(console, "Beside the best published figures (most of them tuned on the labels)", table, "set")
+    both = (table["Acc reached"] & table["NMI reached"]).sum()
+    console.print(
+        f"At or above the published figure on {table['Acc reached'].sum()} (Acc), "
+        f"{table['NMI reached'].sum()} (NMI), {both} (both) of {len(table)} sets."
+    )
+
+
+def show_ablation(console: Console, frame: pd.DataFrame) -> None:
+    """The default with one idea off at a time."""
+    show(
+        console,
+        "One idea off at a time: change of NMI, sets better and worse",
+        summary.ablation(frame),
+        "form",
+    )
+
+
+def show_hostile(console: Console, frame: pd.DataFrame) -> None:
+    """What harmful views cost, and whether their weight is the least."""
+    title = "A harmful view added: loss of NMI, weight, weight over equal share, how often it is the least"
+    show(console, title, summary.hostile(frame))
+    if DEFAULT in set(frame["method"]):
+        show(console, f"NMI of {DEFAULT} with each harmful view", summary.hostile_by_set(frame), "set")
+
+
+def show_missing(console: Console, frame: pd.DataFrame) -> None:
+    """Using all subjects against dropping the incomplete ones."""
+    show(console, "A share of subjects lacks one random view: NMI", summary.missing(frame))
+    console.print(
+        "Complete case: fitted on whole subjects only and scored on all, the dropped ones as one cluster of "
+        "their own, or predicted. whole: scored on the subjects with all views."
+    )
+
+
+def show_failures(console: Console, frame: pd.DataFrame) -> None:
+    """Footnotes: every failure with its reason."""
+    if lines := summary.failures(frame):
+        console.print("[bold]Without result:[/bold]")
+        for line in lines:
+            console.print(line, markup=False, highlight=False)
+
+
+def show_absent(console: Console, methods: list[Method]) -> None:
+    """Peers that are not installed."""
+    packages = sorted({method.package for method in methods if not method.installed})
+    if packages:
+        console.print(f"Not installed: {', '.join(packages)}. For all peers: pip install -e '.\\[bench]'")
