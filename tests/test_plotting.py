@@ -318,7 +318,8 @@ class TestMaps:
     def test_importance_title_counts_features(self):
         table = importance(4)
         table["importance"] = [5.0, 3.0, 1.0, 1.0]
-        assert plotting.feature_importance(table).get_title(loc="left").startswith("1 feature of 4")
+        title = plotting.feature_importance(table).get_title(loc="left").replace("\n", " ")
+        assert title == "Half of the importance lies in 1 of 4 features"
 
     def test_importances_of_every_view(self):
         views, _ = simulate.blobs_views(40, n_views=3, n_features=4, random_state=0)

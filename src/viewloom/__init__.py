@@ -2,6 +2,7 @@
 
 from viewloom import datasets, kernels, metrics, simulate
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
+from viewloom.comparison import compare
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.metrics import clustering_report
 from viewloom.views import PerView, Views
@@ -15,6 +16,7 @@ __all__ = [
     "PerView",
     "Views",
     "clustering_report",
+    "compare",
     "datasets",
     "kernels",
     "metrics",

@@ -272,7 +272,7 @@ def gaussian_width(sigma: Any, squared_distances: Array) -> float:
     if isinstance(sigma, str) and sigma == "median":
         off_diagonal = squared_distances[np.triu_indices(len(squared_distances), 1)]
         return float(np.sqrt(np.median(off_diagonal))) or 1.0
-    if not (isinstance(sigma, Real) and 0.0 < sigma < np.inf):
+    if not (isinstance(sigma, Real) and 0.0 < float(sigma) < np.inf):
         raise ValueError(f"sigma must be a positive number or 'median', got {sigma!r}.")
     return float(sigma)
 

@@ -351,7 +351,8 @@ def checked_gram(K: Array, name: str) -> Array:
         return K
     values, vectors = scipy.linalg.eigh(K)
     warnings.warn(
-        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue {values[0] / size:.1e} of its "
+        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue "
+        f"{values[0] / size:.1e} of its "
         "largest entry); negative eigenvalues are set to zero.",
         stacklevel=2,
     )

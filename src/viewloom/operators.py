@@ -215,9 +215,7 @@ def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
     rank = min(rank, n)
     if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:
         dense = K @ np.eye(n) if isinstance(K, LinearOperator) else _dense(K)
-        values, vectors = scipy.linalg.eigh(
-            np.asarray(dense, dtype=np.float64), subset_by_index=(n - rank, n - 1)
-        )
+        values, vectors = _largest(np.asarray(dense, dtype=np.float64), rank)
     else:
         dtype = np.result_type(K.dtype, np.float32)  # whole numbers become floats
         K = K if isinstance(K, LinearOperator) else K.astype(dtype, copy=False)
@@ -227,6 +225,15 @@ def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
         values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=tol if dtype == np.float64 else 0.0)
     order = np.argsort(-values, kind="stable")
     return np.asarray(values[order], dtype=np.float64), vectors[:, order]
+
+
+def _largest(K: Array, rank: int) -> tuple[Array, Array]:
+    n = len(K)
+    values, vectors = scipy.linalg.eigh(K, subset_by_index=(n - rank, n - 1))
+    if len(values) == rank:
+        return values, vectors
+    values, vectors = scipy.linalg.eigh(K, driver="evd")  # LAPACK's search loses equal eigenvalues
+    return values[-rank:], vectors[:, -rank:]
 
 
 def unit_rows(X: Any) -> Any:

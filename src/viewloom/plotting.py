@@ -72,9 +72,9 @@ def view_weights(result: Any, ax: Axes | None = None) -> Axes:
     rows = np.arange(len(means))
     ax.axvline(1.0 / len(means), color=PALE, linewidth=0.8, zorder=0)
     if len(weights) > 1:
-        spread = weights[means.index]
-        ax.hlines(rows, spread.min(), spread.max(), color=PALE, linewidth=2.0, zorder=1)
-        ax.plot(spread.to_numpy().T, rows, ".", color=GREY, markersize=3, alpha=0.6, zorder=2)
+        seeds = weights[means.index]
+        ax.hlines(rows, seeds.min(), seeds.max(), color=PALE, linewidth=2.0, zorder=1)
+        ax.plot(seeds.to_numpy().T, rows, ".", color=GREY, markersize=3, alpha=0.6, zorder=2)
     ax.plot(means, rows, "o", color=OKABE_ITO[0], markersize=5, zorder=3)
     _named_rows(ax, names, rows)
     ax.set_ylim(-0.6, len(means) - 0.4)
@@ -253,8 +253,9 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
     names = model.view_names_
     tables = [model.feature_importance(name) for name in names]
     if axes is None:
+        rows = min(top, max(len(table) for table in tables))
         longest = _wrapped(feature for table in tables for feature in table["feature"][:top])
-        axes = _grid_axes(len(names), _map_size(longest, model.n_clusters, extra=0.5)[0], 1.3 + 0.15 * top)
+        axes = _grid_axes(len(names), _map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
     axes = np.asarray(axes, dtype=object).ravel()
     if len(axes) < len(names):
         raise ValueError(f"There are {len(names)} views, but {len(axes)} axes.")
@@ -649,7 +650,7 @@ def _importance_title(importance: Array) -> str:
     """How many features hold half of the importance, which is sorted."""
     total = np.cumsum(importance)
     half = int(np.searchsorted(total, total[-1] / 2.0)) + 1
-    return f"{_count(half, 'feature')} of {len(importance)} hold half of the importance"
+    return f"Half of the importance lies in {half} of {_count(len(importance), 'feature')}"
 
 
 def _importance_label(importance: pd.DataFrame) -> str:

@@ -1,0 +1,125 @@
+"""Whether clusterings of different samples tell the same story."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+Array = np.ndarray
+ABSENT = -1  # label of a sample that a clustering has not seen
+
+
+def pairwise_ari(labels: Any) -> Array:
+    """Adjusted Rand index of every pair of clusterings, on the samples that both have seen.
+
+    A clustering with a single cluster agrees with its like by having said nothing: such pairs count 0.
+
+    Parameters
+    ----------
+    labels : (s, n) array of int
+        One clustering per row; -1 where it has not seen a sample.
+
+    Returns
+    -------
+    (s (s - 1) / 2,) array
+
+    Examples
+    --------
+    >>> pairwise_ari([[0, 0, 1, 1], [1, 1, 0, 0], [0, 0, -1, 1]]).tolist()
+    [1.0, 1.0, 1.0]
+    >>> pairwise_ari([[0, 0, 0], [0, 0, 0]]).tolist()
+    [0.0]
+    """
+    return np.array([_agreement(one, other) for one, other in combinations(np.asarray(labels), 2)])
+
+
+def _agreement(one: Array, other: Array) -> float:
+    both = (one != ABSENT) & (other != ABSENT)
+    one, other = one[both], other[both]
+    if len(np.unique(one)) < 2 or len(np.unique(other)) < 2:
+        return 0.0
+    return float(adjusted_rand_score(one, other))
+
+
+def consensus_matrix(labels: Any) -> Array:
+    """How often two samples share a cluster, among the clusterings that have seen both.
+
+    Parameters
+    ----------
+    labels : (s, n) array of int
+        One clustering per row; -1 where it has not seen a sample.
+
+    Returns
+    -------
+    (n, n) array
+        Shares in [0, 1]; NaN where no clustering has seen both.
+
+    Examples
+    --------
+    >>> consensus_matrix([[0, 0, 1], [0, 1, 1]]).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    labels = np.asarray(labels)
+    seen = (labels != ABSENT).astype(np.float64)
+    together = np.zeros((labels.shape[1], labels.shape[1]))
+    for cluster in range(int(labels.max(initial=ABSENT)) + 1):
+        inside = (labels == cluster).astype(np.float64)  # s x n
+        together += inside.T @ inside
+    both = seen.T @ seen
+    return np.where(both > 0.0, together / np.where(both > 0.0, both, 1.0), np.nan)
+
+
+def pac(consensus: Any, low: float = 0.1, high: float = 0.9) -> float:
+    """Proportion of ambiguous clustering: the share of pairs that are neither always nor never together.
+
+    Parameters
+    ----------
+    consensus : (n, n) array
+        See `consensus_matrix`.
+    low, high : float
+        A pair is ambiguous if its share lies strictly between.
+
+    Examples
+    --------
+    >>> pac([[1.0, 0.5, 0.0], [0.5, 1.0, 1.0], [0.0, 1.0, 1.0]]).__round__(3)
+    0.333
+    """
+    consensus = np.asarray(consensus, dtype=np.float64)
+    pairs = consensus[np.triu_indices(len(consensus), 1)]
+    pairs = pairs[~np.isnan(pairs)]
+    return float(np.mean((pairs > low) & (pairs < high))) if len(pairs) else float("nan")
+
+
+def prediction_strength(predicted: Any, labels: Any) -> float:
+    """Share of pairs of a cluster that a model of other samples puts together, in the worst cluster.
+
+    Tibshirani and Walther (2005): 1 if the clusters of one half of the data can be predicted from the other half. Above
+    0.8 to 0.9 clusters are commonly called real. Clusters of one sample have no pairs and are passed over.
+
+    Parameters
+    ----------
+    predicted : (n,) array of int
+        Clusters of the samples by the model of the others.
+    labels : (n,) array of int
+        Clusters of the samples by a model of their own.
+
+    Examples
+    --------
+    >>> prediction_strength([0, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0]).__round__(3)
+    0.333
+    """
+    predicted, labels = np.asarray(predicted), np.asarray(labels)
+    return min((_kept_together(predicted[labels == c]) for c in _with_pairs(labels)), default=0.0)
+
+
+def _with_pairs(labels: Array) -> Array:
+    clusters, counts = np.unique(labels, return_counts=True)
+    return np.asarray(clusters[counts > 1])
+
+
+def _kept_together(predicted: Array) -> float:
+    counts = np.unique(predicted, return_counts=True)[1]
+    return float((counts * (counts - 1)).sum() / (len(predicted) * (len(predicted) - 1)))
