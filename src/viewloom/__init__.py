@@ -1,6 +1,6 @@
 """viewloom weaves many views of the same subjects into one clustering and learns their weights."""
 
-from viewloom import datasets, kernels, metrics, simulate
+from viewloom import datasets, inspection, kernels, metrics, simulate
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.comparison import compare
 from viewloom.estimators import KernelMultiviewNMF
@@ -18,6 +18,7 @@ __all__ = [
     "clustering_report",
     "compare",
     "datasets",
+    "inspection",
     "kernels",
     "metrics",
     "simulate",

@@ -22,6 +22,7 @@ from viewloom.simulate import Cohort, adni_like, feature_notes
 
 GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 TOP = 12  # features of a profile
+STRONG_EFFECT = 1.0  # |d| between AD and HC of the regions an importance ranking should find
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,13 @@ def run_demo(
     importance = {name: annotate(linear.feature_importance(name), notes) for name in model.view_names_}
     recovery = pd.DataFrame(
         {
-            name: importance_against_truth(frame, cohort.truth.informative(name))
+            name: importance_against_truth(frame, cohort.truth.informative(name, STRONG_EFFECT))
             for name, frame in importance.items()
         }
     ).T
     files = [
         *_write_tables(folder, comparison, importance),
-        *_draw(folder, cohort, comparison, model, linear, importance),
+        *_draw(folder, cohort, comparison, model, importance),
     ]
     return Demo(cohort, comparison, model, importance, recovery, files)
 
@@ -88,7 +89,6 @@ def _draw(
     cohort: Cohort,
     comparison: Comparison,
     model: KernelMultiviewNMF,
-    linear: KernelMultiviewNMF,
     importance: dict[str, pd.DataFrame],
 ) -> list[Path]:
     from viewloom import plotting

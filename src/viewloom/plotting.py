@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
+from viewloom.comparison import Comparison
 from viewloom.inspection import ViewContributions
 
 try:
@@ -30,6 +31,7 @@ except ImportError as error:
 
 __all__ = [
     "cluster_profiles",
+    "comparison",
     "consensus_matrix",
     "feature_importance",
     "feature_importances",
@@ -55,6 +57,32 @@ LARGE, SMALL, LEAST = 8.0, 7.0, 4.5  # font sizes in points
 LETTER = 0.58  # mean width of a letter, in font sizes
 NOTHING = 0.01  # a share of membership too small to speak of
 TORN = 0.6  # a sample whose largest membership is below this is torn
+
+
+def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI") -> Axes:
+    """One score of every method: mean over seeds, and its spread, best at the top.
+
+    Parameters
+    ----------
+    result : Comparison
+    ax : Axes, optional
+    score : {"NMI", "Acc", "ARI", "RI"}
+    """
+    table = result.table.sort_values(score, kind="stable")
+    names = _wrapped(table.index)
+    ax = _axes(ax, *_list_size(names))
+    rows = np.arange(len(table))
+    oracle = table.index.str.contains("oracle")
+    colours = np.where(table.index.str.startswith("ours"), OKABE_ITO[0], GREY)
+    colours = np.where(oracle, PALE, colours)
+    ax.hlines(rows, table[score] - table[f"{score}_sd"], table[score] + table[f"{score}_sd"], color=PALE)
+    ax.scatter(table[score], rows, c=colours, s=16, zorder=3)
+    _named_rows(ax, names, rows)
+    ax.set_ylim(-0.6, len(table) - 0.4)
+    ax.set_xlim(left=min(0.0, float(table[score].min())))
+    title = f"{_short(table.index[~oracle][-1])} leads"
+    _labels(ax, title, f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels)", "")
+    return ax
 
 
 def view_weights(result: Any, ax: Axes | None = None) -> Axes:

@@ -46,8 +46,14 @@ class Truth:
     subtype: np.ndarray
     features: pd.DataFrame
 
-    def informative(self, view: str) -> list[str]:
+    def informative(self, view: str, min_effect: float = 0.0) -> list[str]:
         """Names of the features of a view that carry a disease effect of their own.
+
+        Parameters
+        ----------
+        view : str
+        min_effect : float, default=0.0
+            Least ``|d|`` between AD and HC for regions. Almost all have some; 1 leaves the strong ones.
 
         Examples
         --------
@@ -55,6 +61,7 @@ class Truth:
         True
         """
         chosen = (self.features["view"] == view) & (self.features["role"] == "effect")
+        chosen &= ~(self.features["d_ad"].abs() < min_effect)  # SNPs have none
         return self.features.loc[chosen, "feature"].tolist()
 
 

@@ -1,7 +1,8 @@
 """Choosing parameters and the number of clusters without labels.
 
-`select` searches a grid of parameters, `choose_k` looks for the number of clusters. Both judge by what a model says of
-samples it has not seen and by whether models of different samples agree; neither looks at labels.
+`select` searches a grid of parameters, `choose_k` looks for the number of clusters. Both judge by what a
+model says of samples it has not seen and by whether models of different samples agree; neither looks at
+labels.
 """
 
 from viewloom.selection.number import ClusterNumber, choose_k

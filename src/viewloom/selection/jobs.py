@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from viewloom.views import Views
 
+OptionalPath = str | os.PathLike[str] | None
 Record = dict[str, Any]  # what a unit found out: numbers and lists of numbers, nothing about single samples
 
 
@@ -46,8 +47,8 @@ class Checkpoint:
             raise ValueError(f"{self.path} is not a checkpoint of viewloom; choose another file.") from None
         if key != self.key:
             raise ValueError(
-                f"The checkpoint {self.path} was written for other data, settings or versions. Delete it to start "
-                "anew, or name another file."
+                f"The checkpoint {self.path} was written for other data, settings or versions. Delete it "
+                "to start anew, or name another file."
             )
         return dict(units)
 
@@ -59,6 +60,11 @@ class Checkpoint:
         os.replace(temporary, self.path)
 
 
+def open_checkpoint(path: OptionalPath, views: Views, *settings: Any) -> Checkpoint | None:
+    """The checkpoint of these data and settings, if a path is given."""
+    return None if path is None else Checkpoint(path, fingerprint(views, *settings))
+
+
 def fingerprint(views: Views, *settings: Any) -> str:
     """A hash of data, settings and version; names and identifiers of samples play no part."""
     try:
@@ -67,8 +73,8 @@ def fingerprint(views: Views, *settings: Any) -> str:
         )
     except (PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            "A checkpoint needs settings that can be pickled; define kernel functions at the top of a module, not as "
-            f"lambdas ({error})."
+            "A checkpoint needs settings that can be pickled; define kernel functions at the top of a "
+            f"module, not as lambdas ({error})."
         ) from None
 
 

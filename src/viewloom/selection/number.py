@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.problem import fit_scaler, telling
-from viewloom.selection.jobs import Checkpoint, Jobs, Record, fingerprint, progress_bar, quiet
+from viewloom.selection.jobs import Jobs, Record, open_checkpoint, progress_bar, quiet
 from viewloom.selection.search import base_model, refuse_precomputed, seed_of
 from viewloom.selection.stability import ABSENT, consensus_matrix, pac, pairwise_ari, prediction_strength
 from viewloom.views import Views
@@ -37,10 +37,11 @@ class ClusterNumber:
         None where there are no clear clusters.
     reasons : list of str
     table : DataFrame
-        One row per k. On subsamples: ``stability``, ``stability_std`` (ARI between two of them), ``pac``, ``loss``
-        (objective), ``held_out``, ``held_out_std`` (calibrated loss of samples left out); ``prediction_strength`` on halves;
-        ``twin_stability``, ``twin_loss`` (means over Gaussian twins), ``excess`` (stability above the twins'), ``gap`` (share
-        of the twins' loss that is saved) and its ``z``; ``clear``.
+        One row per k. On subsamples: ``stability``, ``stability_std`` (ARI between two of them),
+        ``pac``, ``loss`` (objective), ``held_out``, ``held_out_std`` (calibrated loss of samples left
+        out); ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (means over Gaussian
+        twins), ``excess`` (stability above the twins'), ``gap`` (share of the twins' loss that is saved)
+        and its ``z``; ``clear``.
     consensus : (n, n) array or None
         How often samples share a cluster at the recommended k; fitted when first asked for.
     """
@@ -77,14 +78,16 @@ def choose_k(
 ) -> ClusterNumber:
     """Recommend a number of clusters, or say that there are no clear ones.
 
-    Any method finds k clusters in anything, and cuts an elongated cloud in two at the same place every time. So everything
-    is compared with *twins* of the data that have no clusters: one Gaussian with the same means and the same covariances
-    of all features, within and between views (see `gaussian_twin`). If the data are themselves one Gaussian, twins are
-    exchangeable with them, however elongated it is and however much views share.
+    Any method finds k clusters in anything, and cuts an elongated cloud in two at the same place every
+    time. So everything is compared with *twins* of the data that have no clusters: one Gaussian with the
+    same means and the same covariances of all features, within and between views (see `gaussian_twin`).
+    If the data are themselves one Gaussian, twins are exchangeable with them, however elongated it is
+    and however much views share.
 
-    A number of clusters is *clear* if its loss lies more than 10 % and three standard deviations below that of the
-    twins, and if subsamples agree more than those of twins. Among clear ones the largest sum of ``excess`` (of stability)
-    and ``gap`` (of loss) is recommended. Prediction strength, PAC and held-out loss are given beside it.
+    A number of clusters is *clear* if its loss lies more than 10 % and three standard deviations below
+    that of the twins, and if subsamples agree more than those of twins. Among clear ones the largest sum
+    of ``excess`` (of stability) and ``gap`` (of loss) is recommended. Prediction strength, PAC and
+    held-out loss are given beside it.
 
     Parameters
     ----------
@@ -99,8 +102,8 @@ def choose_k(
     random_state : int, RandomState or None
     progress : bool, default=True
     checkpoint : path, optional
-        A file for the numbers of finished parts, from which an interrupted run goes on. It holds nothing about
-        single samples. One of other data or settings is refused.
+        A file for the numbers of finished parts, from which an interrupted run goes on. It holds nothing
+        about single samples. One of other data or settings is refused.
     estimator : KernelMultiviewNMF, optional
         Parameters other than the number of clusters.
 
@@ -110,9 +113,10 @@ def choose_k(
 
     Notes
     -----
-    A single cloud that is far from Gaussian (very skewed, or a curved sheet) differs from its twins too, and may be
-    called clustered. Groups that blur into a continuum give no clear clusters, though a cut through them may be useful.
-    Views are brought to scale once, on all samples. Absent views of twins are absent for the same samples.
+    A single cloud that is far from Gaussian (very skewed, or a curved sheet) differs from its twins too,
+    and may be called clustered. Groups that blur into a continuum give no clear clusters, though a cut
+    through them may be useful. Views are brought to scale once, on all samples. Absent views of twins
+    are absent for the same samples.
 
     Examples
     --------
@@ -126,11 +130,11 @@ def choose_k(
     views, model = Views(views), base_model(estimator, None, seed)
     refuse_precomputed(model, views)
     ks = _checked_ks(ks, len(views), share)
-    key = None if checkpoint is None else fingerprint(views, model, ks, n_subsamples, share, n_twins, seed)
+    store = open_checkpoint(checkpoint, views, "choose_k", model, ks, n_subsamples, share, n_twins, seed)
     scaled, model = in_scale(views, model.scale), model.set_params(scale=None)
     subsamples = _subsamples(len(views), n_subsamples, share, seed)
     with progress_bar("Counting clusters", len(ks) + n_twins, progress) as tick:
-        jobs = Jobs(n_jobs, Checkpoint(checkpoint, key) if checkpoint and key else None, tick)
+        jobs = Jobs(n_jobs, store, tick)
         jobs.run(judge_k, {f"k={k}": (_with_k(model, k), scaled, subsamples, seed) for k in ks})
         jobs.run(judge_twin, {f"twin {t}": (model, scaled, ks, share, (seed, t)) for t in range(n_twins)})
     table = tabulate(
@@ -175,9 +179,9 @@ def judge_twin(
 def gaussian_twin(views: Views, rng: np.random.Generator) -> Views:
     """A draw from one Gaussian with exactly the means and covariances of the data, of all views together.
 
-    With ``H`` an orthonormal basis (n - 1 x n) of what is orthogonal to the constant, ``H X = Q R``; ``Q`` is replaced by
-    a random orthonormal basis ``Q_0`` (Langsrud 2005), so that ``X_0 = H^T Q_0 R + mean`` has the covariances of
-    ``X``. Absent values are the means of their features while this is done.
+    With ``H`` an orthonormal basis (n - 1 x n) of what is orthogonal to the constant, ``H X = Q R``;
+    ``Q`` is replaced by a random orthonormal basis ``Q_0`` (Langsrud 2005), so that ``X_0 = H^T Q_0 R +
+    mean`` has the covariances of ``X``. Absent values are the means of their features while this is done.
 
     Parameters
     ----------
@@ -212,7 +216,7 @@ def _filled(views: Views) -> tuple[Array, Array]:
 
 
 def in_scale(views: Views, scale: str | None) -> Views:
-    """Views as the estimator scales them, once for all subsamples, so that twins can be drawn in the same scale."""
+    """Views as the estimator scales them, so that twins can be drawn in the same scale."""
     scalers = [fit_scaler(scale, X[views.rows(a)]) for a, X in enumerate(views.blocks)]
     present = telling(views, scalers)
     blocks = [
@@ -267,8 +271,8 @@ def reasons(table: pd.DataFrame, recommended: int | None) -> list[str]:
     if recommended is None:
         span = f"{table['k'].min()} to {table['k'].max()}"
         return [
-            f"No clear clusters: with no number from {span} do the data fall into groups that are clearly tighter and "
-            "more stable than those cut from a single Gaussian cloud with the same correlations.",
+            f"No clear clusters: with no number from {span} do the data fall into groups that are clearly "
+            "tighter and more stable than those cut from a single Gaussian cloud with the same correlations.",
             "Nearest to it: " + _against_twins(order[0]),
         ]
     told = [_against_twins(order[0]), _strength(order[0]), _ambiguity(order[0])]
@@ -280,17 +284,17 @@ def reasons(table: pd.DataFrame, recommended: int | None) -> list[str]:
 def _against_twins(row: dict[Any, Any]) -> str:
     way = "below" if row["gap"] >= 0.0 else "above"
     return (
-        f"k = {row['k']}: clusterings of two subsamples agree with a mean ARI of {row['stability']:.2f} (single Gaussian "
-        f"cloud: {row['twin_stability']:.2f}), and the loss is {abs(row['gap']):.0%} {way} that of such a cloud "
-        f"(z = {row['z']:.1f})."
+        f"k = {row['k']}: clusterings of two subsamples agree with a mean ARI of {row['stability']:.2f} "
+        f"(single Gaussian cloud: {row['twin_stability']:.2f}), and the loss is {abs(row['gap']):.0%} {way} "
+        f"that of such a cloud (z = {row['z']:.1f})."
     )
 
 
 def _strength(row: dict[Any, Any]) -> str:
     verdict = "reaches" if row["prediction_strength"] >= STRONG else "falls short of"
     return (
-        f"Prediction strength is {row['prediction_strength']:.2f}, which {verdict} the usual mark of {STRONG}: that much of "
-        "the worst cluster is found again by a model of the other half of the samples."
+        f"Prediction strength is {row['prediction_strength']:.2f}, which {verdict} the usual mark of {STRONG}: "
+        "the share of pairs of the worst cluster that a model of the other half of the samples keeps together."
     )
 
 

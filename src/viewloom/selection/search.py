@@ -20,7 +20,7 @@ from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Precomputed, make_kernel
 from viewloom.metrics import clustering_report
 from viewloom.problem import Problem
-from viewloom.selection.jobs import Checkpoint, Jobs, Record, fingerprint, progress_bar, quiet
+from viewloom.selection.jobs import Jobs, Record, open_checkpoint, progress_bar, quiet
 from viewloom.selection.stability import ABSENT, pairwise_ari
 from viewloom.views import Views, per_view
 
@@ -47,9 +47,10 @@ class Selection:
     Attributes
     ----------
     table : DataFrame
-        One row per setting, best first: its parameters, ``held_out`` and ``held_out_std`` (calibrated loss of samples left
-        out, lower is better), ``stability`` and ``stability_std`` (ARI between the models of two folds), ``rank``,
-        ``seconds``, and with labels ``reported_Acc``, ``reported_NMI``, ``reported_ARI``, which play no part in the rank.
+        One row per setting, best first: its parameters, ``held_out`` and ``held_out_std`` (calibrated
+        loss of samples left out, lower is better), ``stability`` and ``stability_std`` (ARI between the
+        models of two folds), ``rank``, ``seconds``, and with labels ``reported_Acc``, ``reported_NMI``,
+        ``reported_ARI``, which play no part in the rank.
     best_params : dict
         Parameters of the first row, for ``estimator.set_params``.
     best_estimator : KernelMultiviewNMF
@@ -89,21 +90,23 @@ def select(
     Every setting is fitted on the training part of every fold, and judged twice:
 
     - *held-out loss*: minus `KernelMultiviewNMF.score` of the fold left out;
-    - *stability*: ARI between the clusters that models of two folds give to all samples, their own and new ones.
+    - *stability*: ARI between the clusters that models of two folds give to all samples, their own and
+      new ones.
 
-    The loss is measured in units of the kernel, and weighted by the learned view weights, which `gamma` sharpens: smaller
-    values put more weight on whatever view has the least loss, so the mean falls whether the clusters are better
-    or not. Losses are therefore compared only between settings that agree in all but `lam`, `theta`, the graph
-    and how long to iterate; stability is compared between all. Both become positions in (0, 1) (0 is best, ties shared),
-    and settings are ranked by the mean of the two positions, ties by stability, then by loss. So between kernels,
-    widths and gammas stability decides, within them loss and stability together.
+    The loss is measured in units of the kernel, and weighted by the learned view weights, which `gamma`
+    sharpens: smaller values put more weight on whatever view has the least loss, so the mean falls
+    whether the clusters are better or not. Losses are therefore compared only between settings that
+    agree in all but `lam`, `theta`, the graph and how long to iterate; stability is compared between
+    all. Both become positions in (0, 1) (0 is best, ties shared), and settings are ranked by the mean of
+    the two positions, ties by stability, then by loss. So between kernels, widths and gammas stability
+    decides, within them loss and stability together.
 
     Parameters
     ----------
     views : dict, list, Views or array
     grid : dict of str to list, or list of such dicts
-        Parameters of `KernelMultiviewNMF`, as in scikit-learn's ``ParameterGrid``. ``sigma`` is a shorthand: the width of
-        the Gaussian kernel, for the settings that have one.
+        Parameters of `KernelMultiviewNMF`, as in scikit-learn's ``ParameterGrid``. ``sigma`` is a
+        shorthand: the width of the Gaussian kernel, for the settings that have one.
     n_clusters : int, optional
         That of `estimator`, where None.
     cv : int or splitter, default=5
@@ -116,8 +119,8 @@ def select(
         Of folds, and of fits where `estimator` has none of its own.
     progress : bool, default=True
     checkpoint : path, optional
-        A file for the numbers of finished settings, from which an interrupted search goes on. It holds no data,
-        names or clusters of samples. One of another search is refused.
+        A file for the numbers of finished settings, from which an interrupted search goes on. It holds
+        no data, names or clusters of samples. One of another search is refused.
     estimator : KernelMultiviewNMF, optional
         Parameters that the grid does not vary.
 
@@ -127,8 +130,8 @@ def select(
 
     Notes
     -----
-    Kernels and graphs are built once per fold and kernel and shared by all fits that differ in nothing else; those of all
-    folds of one kernel are in memory at the same time.
+    Kernels and graphs are built once per fold and kernel and shared by all fits that differ in nothing
+    else; those of all folds of one kernel are in memory at the same time.
 
     Examples
     --------
@@ -147,9 +150,9 @@ def select(
     settings = expand(grid)
     models = [_configured(model, setting, views) for setting in settings]
     folds = _folds(cv, len(views), seed)
-    key = None if checkpoint is None else fingerprint(views, model, settings, folds, y)
+    store = open_checkpoint(checkpoint, views, "select", model, settings, folds, y)
     with progress_bar("Searching", len(settings), progress) as tick:
-        jobs = Jobs(n_jobs, Checkpoint(checkpoint, key) if checkpoint and key else None, tick)
+        jobs = Jobs(n_jobs, store, tick)
         for names in _sharing_kernels(models):
             _search(jobs, {name: models[int(name)] for name in jobs.pending(names)}, views, folds, y)
     records = [jobs.records[str(i)] for i in range(len(settings))]
@@ -198,9 +201,9 @@ def rank(table: pd.DataFrame, unit_of_loss: Sequence[str]) -> pd.DataFrame:
     """The table sorted best first, with a column `rank`; see `select` for the rule."""
     position = (_position(table["held_out"], unit_of_loss) + _position(-table["stability"])) / 2.0
     order = np.lexsort((table["held_out"], -table["stability"], position.round(9)))
-    table = table.iloc[order]
-    table.insert(table.columns.get_loc("seconds"), "rank", np.arange(1, len(table) + 1))
-    return table
+    table = table.iloc[order].assign(rank=np.arange(1, len(table) + 1))
+    last = ["rank", *table.columns[table.columns.get_loc("seconds") : -1]]
+    return table[[*table.columns.drop(last), *last]]
 
 
 def _position(values: pd.Series, groups: Sequence[str] | None = None) -> pd.Series:
@@ -253,7 +256,7 @@ def _built(models: Sequence[KernelMultiviewNMF], views: Views, train: Array, tes
 
 
 def judge(model: KernelMultiviewNMF, folds: Sequence[Fold], n: int, y: Array | None) -> Record:
-    """Held-out loss of every fold, stability of every pair of folds, and agreement with classes if there are any."""
+    """Held-out loss of every fold, stability of every pair of folds, agreement with classes if any."""
     began = time.perf_counter()
     labels, losses = np.full((len(folds), n), ABSENT), []
     for row, fold in zip(labels, folds, strict=True):
@@ -280,6 +283,7 @@ def _sharing_kernels(models: Sequence[KernelMultiviewNMF]) -> Iterator[list[str]
 
 
 def seed_of(random_state: Any, checkpoint: Any) -> int:
+    """A number to draw from again; with a checkpoint it must be given."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if random_state is None and checkpoint is not None:
@@ -293,8 +297,8 @@ def base_model(estimator: KernelMultiviewNMF | None, n_clusters: int | None, see
     """The estimator whose parameters the search varies."""
     if not isinstance(estimator, (KernelMultiviewNMF, type(None))):
         raise TypeError(
-            f"estimator must be a KernelMultiviewNMF, got {type(estimator).__name__}; scikit-learn's GridSearchCV takes "
-            "any other with a score."
+            f"estimator must be a KernelMultiviewNMF, got {type(estimator).__name__}; scikit-learn's "
+            "GridSearchCV takes any other with a score."
         )
     model = KernelMultiviewNMF() if estimator is None else clone(estimator)
     if n_clusters is not None:
@@ -315,8 +319,8 @@ def refuse_precomputed(model: KernelMultiviewNMF, views: Views) -> None:
     kernels = [make_kernel(kernel) for kernel in per_view(model.kernel, views.names, "kernel")]
     if any(isinstance(kernel, Precomputed) for kernel in kernels):
         raise ValueError(
-            "Precomputed kernels cannot be split into training and held-out samples by rows; pass the features with "
-            "a kernel or a kernel function."
+            "Precomputed kernels cannot be split into training and held-out samples by rows; pass the "
+            "features with a kernel or a kernel function."
         )
 
 

@@ -96,8 +96,9 @@ def pac(consensus: Any, low: float = 0.1, high: float = 0.9) -> float:
 def prediction_strength(predicted: Any, labels: Any) -> float:
     """Share of pairs of a cluster that a model of other samples puts together, in the worst cluster.
 
-    Tibshirani and Walther (2005): 1 if the clusters of one half of the data can be predicted from the other half. Above
-    0.8 to 0.9 clusters are commonly called real. Clusters of one sample have no pairs and are passed over.
+    Tibshirani and Walther (2005): 1 if the clusters of one half of the data can be predicted from the
+    other half. Above 0.8 to 0.9 clusters are commonly called real. Clusters of one sample have no pairs
+    and are passed over.
 
     Parameters
     ----------

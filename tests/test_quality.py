@@ -1,0 +1,38 @@
+"""The default on real sets with known classes, which it never sees. `benchmarks/quality.py` prints the table."""
+
+import numpy as np
+import pytest
+
+from viewloom import KernelMultiviewNMF, clustering_report
+
+ELEVEN = (
+    "bbcsport 3sources msrcv1_5 webkb203 ngs orl4 prokaryotic hw2sources bbc4 reuters1200 handwritten_mfeat6"
+).split()
+FOURTEEN = [*ELEVEN, "100leaves", "tcga_breast150", "citeseq_bremsc_inhouse"]
+
+
+@pytest.fixture(scope="module")
+def reports(data_dir):
+    """Acc and NMI of one seed per set."""
+    found = {}
+    for name in FOURTEEN:
+        with np.load(data_dir / f"{name}.npz") as data:
+            views = [data[key] for key in sorted(data.files) if key.startswith("view")]
+            y = data["y"]
+        model = KernelMultiviewNMF(len(np.unique(y)), random_state=0).fit(views)
+        found[name] = clustering_report(y, model.labels_)
+    return found
+
+
+@pytest.mark.parametrize(("sets", "accuracy", "nmi"), [(ELEVEN, 0.78, 0.70), (FOURTEEN, 0.82, 0.75)])
+def test_default_reaches_its_targets_without_labels(reports, sets, accuracy, nmi):
+    assert np.mean([reports[name]["Acc"] for name in sets]) >= accuracy
+    assert np.mean([reports[name]["NMI"] for name in sets]) >= nmi
+
+
+def test_weights_of_the_digits_are_lightest_on_the_least_informative_view(data_dir):
+    """Six features of the handwritten digits (mor), which take most of the weight in the published form."""
+    with np.load(data_dir / "handwritten_mfeat6.npz") as data:
+        views = [data[f"view{a}"] for a in range(6)]
+    weights = KernelMultiviewNMF(10, random_state=0).fit(views).view_weights_
+    assert np.argmin(weights) == 3
