@@ -153,6 +153,8 @@ def measure(
         for bench_set, method, scenario in cells:
             bar.update(job, description=f"{bench_set.name}, {method.name}, {scenario}")
             records += fits(worker, bench_set, method, scenario, options)
+            if error := records[-1]["error"]:
+                bar.console.print(f"{bench_set.name}, {method.name}, {scenario}: {error}", markup=False)
             bar.advance(job)
     return pd.DataFrame(records)
 

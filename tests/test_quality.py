@@ -1,13 +1,23 @@
-"""The default on real sets with known classes, which it never sees. `benchmarks/quality.py` prints the table."""
+"""The default on real sets with known classes, which it never sees; see `benchmarks/quality.py`."""
 
 import numpy as np
 import pytest
 
 from viewloom import KernelMultiviewNMF, clustering_report
 
-ELEVEN = (
-    "bbcsport 3sources msrcv1_5 webkb203 ngs orl4 prokaryotic hw2sources bbc4 reuters1200 handwritten_mfeat6"
-).split()
+ELEVEN = [
+    "bbcsport",
+    "3sources",
+    "msrcv1_5",
+    "webkb203",
+    "ngs",
+    "orl4",
+    "prokaryotic",
+    "hw2sources",
+    "bbc4",
+    "reuters1200",
+    "handwritten_mfeat6",
+]
 FOURTEEN = [*ELEVEN, "100leaves", "tcga_breast150", "citeseq_bremsc_inhouse"]
 
 

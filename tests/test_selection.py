@@ -219,7 +219,7 @@ def test_a_checkpoint_of_something_else_is_refused(blobs, tmp_path):
     views, y = blobs
     file, grid = tmp_path / "search.json", {"lam": [1.0]}
     select(views, grid, checkpoint=file, **QUICK)
-    other = Views({name: X + (X == X[3, 1]) for name, X in views.items()})
+    other = Views({name: X + (X[3, 1] == X) for name, X in views.items()})
     changes = [
         (other, grid, {}),
         (views, {"lam": [2.0]}, {}),

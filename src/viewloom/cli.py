@@ -100,7 +100,7 @@ def compare_methods(
 
 
 def comparison_table(result: Comparison) -> Table:
-    """The comparison as the paper prints it: per cent, mean over seeds, and the spread of the first scores."""
+    """The comparison as the paper prints it: per cent, mean over seeds, spread of the first scores."""
     table = Table(title="Agreement with the classes (%)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
     for name in (*SCORES, "sec", "iter"):

@@ -38,7 +38,13 @@ class Demo:
 
 
 def run_demo(
-    output: str | Path, *, seeds: int = 3, n_jobs: int = 2, random_state: int = 0, progress: bool = False
+    output: str | Path,
+    *,
+    cohort: Cohort | None = None,
+    seeds: int = 3,
+    n_jobs: int = 2,
+    random_state: int = 0,
+    progress: bool = False,
 ) -> Demo:
     """Simulate a cohort, compare all methods on it, fit the model, and write tables and figures.
 
@@ -46,6 +52,8 @@ def run_demo(
     ----------
     output : path
         Folder for the results; made if it is not there.
+    cohort : Cohort, optional
+        `simulate.adni_like` with the paper's numbers of subjects where None.
     seeds : int, default=3
         Seeds of every method in the comparison.
     n_jobs : int, default=2
@@ -56,7 +64,7 @@ def run_demo(
     """
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    cohort = adni_like(random_state=random_state)
+    cohort = cohort or adni_like(random_state=random_state)
     diagnosis = cohort.participants["diagnosis"]
     comparison = compare(cohort.views, diagnosis, seeds=seeds, n_jobs=n_jobs, progress=progress)
     model = KernelMultiviewNMF(3, random_state=random_state).fit(cohort.views)
