@@ -32,7 +32,7 @@ FEW = {"n_subsamples": 4, "n_twins": 5, "random_state": 0, "progress": False}
 
 @pytest.fixture(scope="module")
 def blobs():
-    return blobs_views(45, n_views=2, n_clusters=3, separation=3.0, random_state=0)
+    return blobs_views(45, n_views=2, n_clusters=3, separation=5.0, random_state=0)
 
 
 @pytest.fixture
@@ -110,12 +110,12 @@ def test_losses_are_compared_within_their_unit_and_stability_between_all():
             "seconds": 0.0,
         }
     )
-    # in one unit the settings with less loss make up for their stability; in two, stability tells the units apart
+    # in one unit, loss and stability cancel out and stability breaks the tie
     assert search.rank(table, ["a"] * 4).index.tolist() == [0, 1, 2, 3]
-    table["held_out"] += [0.0, 0.0, 9.0, 9.0]
-    units = search.rank(table, ["a", "a", "b", "b"])
-    assert units.index.tolist() == [1, 0, 3, 2] or units.index.tolist() == [0, 1, 2, 3]
-    assert units["rank"].tolist() == [1, 2, 3, 4]
+    # a lower loss of another unit is no merit: the more stable unit leads, and in it the lower loss
+    ranked = search.rank(table, ["a", "a", "b", "b"])
+    assert ranked.index.tolist() == [1, 0, 3, 2]
+    assert ranked["rank"].tolist() == [1, 2, 3, 4]
 
 
 def test_unit_of_loss_is_kernel_and_gamma():
@@ -127,7 +127,7 @@ def test_unit_of_loss_is_kernel_and_gamma():
 
 
 def test_finds_the_kernel_that_sees_rings():
-    views, y = rings(60, noise=0.08, random_state=0)
+    views, y = rings(60, noise=0.04, random_state=0)
     found = select(views, {"kernel": ["linear", "diffusion"], "lam": [1.0, 10.0]}, n_clusters=2, y=y, **QUICK)
     assert found.best_params["kernel"] == "diffusion"
     assert found.table["reported_ARI"].iloc[0] > 0.9

@@ -103,8 +103,8 @@ def comparison_table(result: Comparison) -> Table:
     """The comparison as the paper prints it: per cent, mean over seeds, spread of the first scores."""
     table = Table(title="Agreement with the classes (%)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("method", no_wrap=True)
-    for name in (*SCORES, "sec", "iter"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in (*SCORES, "sec", "iter"):
+        table.add_column(column, justify="right", no_wrap=True)
     for name, row in result.table.iterrows():
         spread = [f"{100 * row[score]:.1f}±{100 * row[f'{score}_sd']:.1f}" for score in SCORES[:3]]
         plain = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]

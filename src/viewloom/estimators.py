@@ -237,7 +237,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
         settings = self._settings(problem)
         result, shard = self._best_of_starts(problem, settings)
-        self._set_results(views, problem, settings, result, shard)
+        self._set_results(problem, settings, result, shard)
         self._warn()
         return self
 
@@ -261,14 +261,16 @@ class KernelMultiviewNMF(MultiviewClusterer):
         and `gamma`. No label is used.
         """
         views = self._check_new_views(X)
-        shard, message = self._placed(self._problem.new_samples(views))
-        seen = views.present.any(axis=0)
+        samples = self._problem.new_samples(views)
+        shard, message = self._placed(samples)
         errors = np.array(
             [consensus_error(shard, block, m) for block, m in zip(shard.blocks, message, strict=True)]
         )
-        offset, scale = self._range_per_sample[:, seen]
-        weights = self.view_weights_[seen] / self.view_weights_[seen].sum()
-        return -float(weights @ ((errors - offset) / scale))
+        seen = list(samples.rows)
+        least, span = self._range_per_sample[:, seen]
+        weights = self.view_weights_[seen]
+        total = float(weights.sum()) or 1.0  # one-hot weights on a view that nobody has
+        return -float(weights @ ((errors - least) / span)) / total
 
     def feature_importance(self, view: str | int = 0, *, n_repeats: int = 1) -> pd.DataFrame:
         """How much each feature of a view counts, in all and per cluster.
@@ -368,9 +370,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if self.verbose > 1:
             print(f"  iteration {iteration}: objective {objective:.6g}")
 
-    def _set_results(
-        self, views: Views, problem: Problem, settings: Settings, result: Result, shard: Shard
-    ) -> None:
+    def _set_results(self, problem: Problem, settings: Settings, result: Result, shard: Shard) -> None:
         G = [block.G for block in shard.blocks]
         self.memberships_ = as_memberships(shard.G_star)
         self.labels_ = np.argmax(self.memberships_, axis=1)
@@ -384,8 +384,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self.converged_ = result.converged
         self._problem = problem
         self._message = frozen_message(problem, G, result.message, self.sharpness)
-        counts = views.present.sum(axis=0)
-        self._range_per_sample = np.vstack([settings.calibration.offset, settings.calibration.scale]) / counts
+        sizes = np.array([operator.size for operator in problem.operators])
+        calibration = settings.calibration
+        self._range_per_sample = np.vstack([calibration.offset / sizes, calibration.scale / sizes])
 
     def _warn(self) -> None:
         warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")

@@ -64,7 +64,8 @@ def solve(
     sums = run(Shard.sums, shards)
     beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
     history = new_history()
-    message, converged = broadcast(sums, beta, settings), False
+    message: list[ViewMessage] = []
+    converged = False
     for iteration in range(settings.max_iter):
         began = time.perf_counter()
         message = broadcast(sums, beta, settings)
@@ -79,8 +80,7 @@ def solve(
         if settled(history, settings.tol):
             converged = True
             break
-    final = history["objective"][-1] if history["objective"] else float("nan")
-    return Result(beta, message, sums, history, final, converged)
+    return Result(beta, message, sums, history, history["objective"][-1], converged)
 
 
 def broadcast(sums: list[ViewSums], beta: Array, settings: Settings) -> list[ViewMessage]:

@@ -16,12 +16,12 @@ gamma    scalar      order of the weights
 
 Eq. 4::
 
-    J   = sum_a beta_a^gamma (q_a - o_a) / s_a
+    J   = sum_a beta_a^gamma ((q_a - o_a) / s_a + delta_a)
     q_a = e_a + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
 
-The published form has ``o = 0``, ``s = 1`` and ``rho = 0``. With calibration ``o_a`` is the least
+The published form has ``o = 0``, ``s = 1``, ``delta = 0`` and ``rho = 0``. With calibration ``o_a`` is the least
 reconstruction error that any memberships could reach and ``o_a + s_a`` that of a single cluster,
 both constants of the view.
 
@@ -57,30 +57,31 @@ class Terms:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Constants ``o`` (offset) and ``s`` (scale) that make losses of different views comparable."""
+    """Constants of each view that make losses comparable: ``(q - o) / s + delta``.
+
+    ``o`` (offset) and ``o + s`` are the reconstruction errors of the best and of no clustering (see
+    `explained_range`). ``delta`` (doubts) is the share of a view's structure that no other view
+    bears out; it keeps a view from earning weight by pulling the consensus to itself.
+    """
 
     offset: Array
     scale: Array
+    doubts: Array
 
     def __call__(self, q: Array) -> Array:
-        """``(q - o) / s``, never below zero."""
-        return np.maximum((q - self.offset) / self.scale, 0.0)
+        """Calibrated losses, never below zero."""
+        return np.maximum((q - self.offset) / self.scale, 0.0) + self.doubts
 
     @classmethod
     def identity(cls, n_views: int) -> Calibration:
         """The published form: losses as they are."""
-        return cls(np.zeros(n_views), np.ones(n_views))
+        return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views))
 
     @classmethod
     def of(cls, operators: list[Operator], n_clusters: int, doubts: Array) -> Calibration:
-        """Constants of each view, from the spectrum of its centred kernel (see `explained_range`).
-
-        `doubts`, the share of a view's structure that no other view bears out, is added to its
-        calibrated loss, so that a view cannot earn weight by pulling the consensus to itself.
-        """
+        """Constants of each view, from the spectrum of its centred kernel."""
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
-        least, span = ranges[:, 0], ranges[:, 1]
-        return cls(least - span * doubts, span)
+        return cls(ranges[:, 0], ranges[:, 1], doubts)
 
 
 def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:
