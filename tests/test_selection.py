@@ -27,7 +27,7 @@ from viewloom.simulate import blobs_views, rings
 
 GRID = {"lam": [1.0, 10.0], "theta": [0.0, 0.1], "gamma": [2.0, 4.0]}
 QUICK = {"cv": 3, "random_state": 0, "progress": False}
-FEW = {"n_subsamples": 4, "n_twins": 5, "random_state": 0, "progress": False}
+FEW = {"n_subsamples": 4, "n_twins": 4, "random_state": 0, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +127,8 @@ def test_unit_of_loss_is_kernel_and_gamma():
 
 
 def test_finds_the_kernel_that_sees_rings():
-    views, y = rings(60, noise=0.04, random_state=0)
-    found = select(views, {"kernel": ["linear", "diffusion"], "lam": [1.0, 10.0]}, n_clusters=2, y=y, **QUICK)
+    views, y = rings(150, noise=0.06, random_state=0)
+    found = select(views, {"kernel": ["linear", "diffusion"]}, n_clusters=2, y=y, **QUICK)
     assert found.best_params["kernel"] == "diffusion"
     assert found.table["reported_ARI"].iloc[0] > 0.9
     assert found.table["stability"].iloc[0] > found.table["stability"].iloc[-1]
@@ -310,25 +310,25 @@ def test_twins_of_wide_sparse_and_incomplete_views():
     np.testing.assert_allclose(np.cov(twin["sparse"].T), np.cov(X.T), atol=1e-10)
 
 
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("k", [2, 3])
 def test_recovers_the_planted_number(k):
-    views, _ = blobs_views(72, n_views=2, n_clusters=k, separation=6.0, random_state=k)
-    found = choose_k(views, range(2, 6), **FEW)
+    views, _ = blobs_views(60, n_views=2, n_clusters=k, separation=6.0, random_state=k)
+    found = choose_k(views, [2, 3, 4], **FEW)
     assert found.recommended == k
     row = found.table.set_index("k").loc[k]
     assert row["stability"] > 0.95
     assert row["prediction_strength"] > 0.9
     assert row["pac"] < 0.05
     assert found.reasons[0].startswith(f"k = {k}:")
-    assert found.consensus.shape == (72, 72)
+    assert found.consensus.shape == (60, 60)
     assert pac(found.consensus) == pytest.approx(row["pac"])
 
 
 @pytest.mark.parametrize("stretch", [1.0, 5.0])
 def test_one_blob_has_no_clusters(stretch):
     rng = np.random.default_rng(0)
-    views = [rng.standard_normal((72, 4)) * [stretch, 1.0, 1.0, 1.0] for _ in range(2)]
-    found = choose_k(views, range(2, 5), estimator=KernelMultiviewNMF(scale=None), **FEW)
+    views = [rng.standard_normal((60, 4)) * [stretch, 1.0, 1.0, 1.0] for _ in range(2)]
+    found = choose_k(views, [2, 3], estimator=KernelMultiviewNMF(scale=None), **FEW)
     assert found.recommended is None
     assert found.consensus is None
     assert found.reasons[0].startswith("No clear clusters")

@@ -122,7 +122,7 @@ def choose_k(
     --------
     >>> import viewloom as vl
     >>> views, y = vl.simulate.blobs_views(60, n_views=2, n_clusters=3, separation=6.0, random_state=0)
-    >>> found = choose_k(views, [2, 3, 4], n_subsamples=4, n_twins=3, random_state=0, progress=False)
+    >>> found = choose_k(views, [2, 3], n_subsamples=3, n_twins=3, random_state=0, progress=False)
     >>> found.recommended
     3
     """
@@ -293,8 +293,8 @@ def _against_twins(row: dict[Any, Any]) -> str:
 def _strength(row: dict[Any, Any]) -> str:
     verdict = "reaches" if row["prediction_strength"] >= STRONG else "falls short of"
     return (
-        f"Prediction strength is {row['prediction_strength']:.2f}, which {verdict} the usual mark of {STRONG} "
-        "(pairs of the worst cluster that a model of the other half of the samples keeps together)."
+        f"Prediction strength is {row['prediction_strength']:.2f}, which {verdict} the usual {STRONG} ("
+        "pairs of the worst cluster that a model of the other half of the samples keeps together)."
     )
 
 

@@ -21,9 +21,9 @@ Eq. 4::
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
 
-The published form has ``o = 0``, ``s = 1``, ``delta = 0`` and ``rho = 0``. With calibration ``o_a`` is the least
-reconstruction error that any memberships could reach and ``o_a + s_a`` that of a single cluster,
-both constants of the view.
+The published form has ``o = 0``, ``s = 1``, ``delta = 0`` and ``rho = 0``. With calibration ``o_a``
+is the least reconstruction error that any memberships could reach and ``o_a + s_a`` that of a
+single cluster, both constants of the view.
 
 Why ``rho`` (sharpness): with ``rho = 0`` memberships may soften for nothing, even on the simplex.
 Mixing all of them with the uniform ones leaves ``P G`` as it was, because the centroids move
