@@ -24,7 +24,8 @@ from viewloom.views import Views
 Array = np.ndarray
 LEAST_GAP, LEAST_Z = 0.1, 3.0  # share of the loss, and spreads between twins, that clear clusters must save
 STRONG = 0.8  # prediction strength of what Tibshirani and Walther call clusters
-TWIN_SUBSAMPLES, SPLITS = 5, 3
+EQUALLY_STABLE = 0.05  # difference of mean ARI that decides nothing
+TWIN_SUBSAMPLES, SPLITS = 3, 3
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ def choose_k(
     and however much views share.
 
     A number of clusters is *clear* if its loss lies more than 10 % and three standard deviations below
-    that of the twins, and if subsamples agree more than those of twins. Among clear ones the largest sum
-    of ``excess`` (of stability) and ``gap`` (of loss) is recommended. Prediction strength, PAC and
-    held-out loss are given beside it.
+    that of the twins, and if subsamples agree more than those of twins. The most stable of the clear ones
+    is recommended. Distant clusters may be merged as stably as they can be told apart, so of those within
+    0.05 of the most stable the largest is taken. Prediction strength, PAC and held-out loss are given
+    beside it; held-out loss is calibrated for each k, so it does not compare between them.
 
     Parameters
     ----------
@@ -254,31 +256,31 @@ def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record])
 
 
 def recommend(table: pd.DataFrame) -> int | None:
-    """The clear number of clusters that is furthest from its twins; None if there is none."""
-    order = _order(table)
-    return int(order["k"].iloc[0]) if bool(order["clear"].iloc[0]) else None
-
-
-def _order(table: pd.DataFrame) -> pd.DataFrame:
-    """Clear numbers of clusters first, then by distance from the twins."""
-    distance = table["excess"] + table["gap"]
-    return table.assign(distance=distance).sort_values(["clear", "distance"], ascending=False, kind="stable")
+    """The most stable of the clear numbers of clusters, of equally stable ones the largest."""
+    clear = table[table["clear"]]
+    if clear.empty:
+        return None
+    stable = clear["stability"] >= clear["stability"].max() - EQUALLY_STABLE
+    return int(clear.loc[stable, "k"].max())
 
 
 def reasons(table: pd.DataFrame, recommended: int | None) -> list[str]:
     """Why this number, or why none, in plain sentences."""
-    order = _order(table).to_dict("records")
     if recommended is None:
         span = f"{table['k'].min()} to {table['k'].max()}"
         return [
             f"No clear clusters: with no number from {span} do the data fall into groups that are clearly "
             "tighter and more stable than those cut from a single Gaussian cloud with the same correlations.",
-            "Nearest to it: " + _against_twins(order[0]),
+            "Nearest to it: " + _against_twins(_first(table, "gap")),
         ]
-    told = [_against_twins(order[0]), _strength(order[0]), _ambiguity(order[0])]
-    if len(order) > 1 and order[1]["clear"]:
-        told.append("Next: " + _against_twins(order[1]))
-    return told
+    chosen = _first(table[table["k"] == recommended], "k")
+    others = table[table["clear"] & (table["k"] != recommended)]
+    told = [_against_twins(chosen), _strength(chosen), _ambiguity(chosen)]
+    return told if others.empty else [*told, "Next: " + _against_twins(_first(others, "stability"))]
+
+
+def _first(table: pd.DataFrame, by: str) -> dict[Any, Any]:
+    return table.sort_values(by, ascending=False, kind="stable").to_dict("records")[0]
 
 
 def _against_twins(row: dict[Any, Any]) -> str:
