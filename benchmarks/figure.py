@@ -26,7 +26,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     left.invert_yaxis()
     for label in left.get_yticklabels():
         label.set_color(_colour(label.get_text()))
-    figure.suptitle(f"{len(nmi)} sets, no label used in fitting", fontsize=11)
+    figure.suptitle(f"{len(nmi)} sets; no fit sees a label", fontsize=11)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

@@ -45,7 +45,7 @@ class Method:
         return find_spec(self.package) is not None
 
 
-def viewloom(name: str, **changes: Any) -> Method:
+def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
     """The default with changes. Views that are Gram matrices are taken as such, whatever the kernel."""
 
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
@@ -53,7 +53,7 @@ def viewloom(name: str, **changes: Any) -> Method:
         model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
         return Outcome([model.labels_], model.view_weights_, model.predict)
 
-    return Method(name, fit, form="raw", incomplete=True)
+    return Method(name, fit, form=form, incomplete=True)
 
 
 def _paper(offer: Offer, n_clusters: int, seed: int) -> Outcome:
@@ -100,6 +100,7 @@ ABLATION = [
     viewloom("equal weights (gamma=0)", gamma=0.0),
     viewloom("gamma=4", gamma=4.0),
     viewloom("scale=standard", scale="standard"),
+    viewloom("scaled as for peers", form="scaled", scale=None),
     viewloom("init=random", init="random"),
     viewloom("theta=0", theta=0.0),
     viewloom("15 neighbours", kernel=Diffusion(n_neighbors=15)),

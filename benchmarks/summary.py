@@ -188,8 +188,8 @@ def missing(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def ablation(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every change beside the default: means, and on how many sets NMI rises or falls by over 0.01."""
-    table = overall(frame)[[*METRICS, "seconds"]]
+    """Every change beside the default: means over finished sets, and sets where NMI moves by over 0.01."""
+    table = overall(frame)[[*METRICS, "seconds", "sets"]]
     change = by_set(clean(frame), "NMI").sub(by_set(clean(frame), "NMI")[DEFAULT], axis=0)
     table["change"] = change.mean()
     table["better"], table["worse"] = (change > 0.01).sum(), (change < -0.01).sum()

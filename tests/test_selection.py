@@ -345,7 +345,7 @@ def row(k, stability, *, clear=True):
 
 
 def test_the_most_stable_clear_number_wins_and_the_larger_of_equals():
-    table = pd.DataFrame([row(2, 0.99), row(3, 0.97), row(4, 0.8), row(5, 1.0, clear=False)])
+    table = pd.DataFrame([row(2, 0.99), row(3, 0.98), row(4, 0.8), row(5, 1.0, clear=False)])
     assert number.recommend(table) == 3
     assert number.recommend(table.assign(clear=False)) is None
     assert number.recommend(table[table["k"] != 3]) == 2

@@ -5,6 +5,7 @@ from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.comparison import compare
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.metrics import clustering_report
+from viewloom.selection import choose_k, select
 from viewloom.views import PerView, Views
 
 __version__ = "0.1.0"
@@ -15,11 +16,13 @@ __all__ = [
     "MultiviewNMF",
     "PerView",
     "Views",
+    "choose_k",
     "clustering_report",
     "compare",
     "datasets",
     "inspection",
     "kernels",
     "metrics",
+    "select",
     "simulate",
 ]

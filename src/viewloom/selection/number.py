@@ -24,7 +24,7 @@ from viewloom.views import Views
 Array = np.ndarray
 LEAST_GAP, LEAST_Z = 0.1, 3.0  # share of the loss, and spreads between twins, that clear clusters must save
 STRONG = 0.8  # prediction strength of what Tibshirani and Walther call clusters
-EQUALLY_STABLE = 0.05  # difference of mean ARI that decides nothing
+EQUALLY_STABLE = 0.02  # difference of mean ARI that decides nothing
 TWIN_SUBSAMPLES, SPLITS = 3, 3
 
 
@@ -88,7 +88,7 @@ def choose_k(
     A number of clusters is *clear* if its loss lies more than 10 % and three standard deviations below
     that of the twins, and if subsamples agree more than those of twins. The most stable of the clear ones
     is recommended. Distant clusters may be merged as stably as they can be told apart, so of those within
-    0.05 of the most stable the largest is taken. Prediction strength, PAC and held-out loss are given
+    0.02 of the most stable the largest is taken. Prediction strength, PAC and held-out loss are given
     beside it; held-out loss is calibrated for each k, so it does not compare between them.
 
     Parameters
