@@ -70,7 +70,7 @@ def gamma_weights(v=3, names=None):
     return table
 
 
-def search(recommended=3, columns=("stability", "null_stability", "pac")):
+def search(recommended=3, columns=("stability", "twin_stability", "pac")):
     ks = np.arange(2, 9)
     table = pd.DataFrame(
         {"k": ks, **{name: np.linspace(0.9, 0.3, len(ks)) - 0.1 * i for i, name in enumerate(columns)}}
@@ -390,7 +390,7 @@ class TestCurves:
         assert row_names(ax) == [result.view_names[a] for a in np.argsort(medians)]
 
     @pytest.mark.parametrize(
-        "columns", [("stability",), ("stability", "pac"), ("stability", "null_stability", "pac")]
+        "columns", [("stability",), ("stability", "pac"), ("stability", "twin_stability", "pac")]
     )
     def test_stability_draws_what_there_is(self, columns):
         ax = drawn(plotting.stability(search(3, columns)))

@@ -323,14 +323,14 @@ def stability(result: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     result : object with `table` and `recommended`
-        `table` has columns ``k``, ``stability`` and, where known, ``null_stability`` and ``pac`` (share of
+        `table` has columns ``k``, ``stability`` and, where known, ``twin_stability`` and ``pac`` (share of
         pairs that are neither together nor apart).
     ax : Axes, optional
     """
     table = result.table.sort_values("k")
     curves: list[tuple[str, str, dict[str, Any]]] = [
         ("stability", "stability", {"color": OKABE_ITO[0], "marker": "o", "linestyle": "-"}),
-        ("null_stability", "stability\nby chance", {"color": GREY, "marker": "s", "linestyle": "--"}),
+        ("twin_stability", "stability\nby chance", {"color": GREY, "marker": "s", "linestyle": "--"}),
         (
             "pac",
             "ambiguous pairs\n(PAC; low is good)",
