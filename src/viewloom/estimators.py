@@ -231,9 +231,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """
         self._validate_params()
         views = self._check_views(X)
-        return self._fit_problem(views, self._build(views))
+        return self._fit_problem(self._build(views))
 
-    def _fit_problem(self, views: Views, problem: Problem) -> KernelMultiviewNMF:
+    def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
         """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
         settings = self._settings(problem)
         result, shard = self._best_of_starts(problem, settings)

@@ -390,7 +390,7 @@ def _refitted(
     other._check_views(views)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="View .* of the weight")  # the point of showing them
-        return other._fit_problem(views, problem)
+        return other._fit_problem(problem)
 
 
 def _known(names: Iterable[str], among: Any, where: str) -> list[str]:

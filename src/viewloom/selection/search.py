@@ -261,7 +261,8 @@ def judge(model: KernelMultiviewNMF, folds: Sequence[Fold], n: int, y: Array | N
     labels, losses = np.full((len(folds), n), ABSENT), []
     for row, fold in zip(labels, folds, strict=True):
         fitted = clone(model)
-        fitted._fit_problem(fitted._check_views(fold.train), fold.problem)
+        fitted._check_views(fold.train)
+        fitted._fit_problem(fold.problem)
         losses.append(-fitted.score(fold.test))
         row[fold.train_rows], row[fold.test_rows] = fitted.labels_, fitted.predict(fold.test)
     record: Record = {"held_out": losses, "stability": pairwise_ari(labels).tolist()}
