@@ -51,3 +51,9 @@ def test_importance_tables_carry_notes_from_the_literature(study):
 def test_importance_finds_the_planted_regions_better_than_chance(study):
     imaging = study.recovery.loc[["vbm", "freesurfer", "fdg"]]
     assert imaging["auc"].mean() > 0.65
+
+
+def test_help_of_select_says_that_labels_are_not_used():
+    result = runner.invoke(app, ["select", "--help"])
+    assert result.exit_code == 0
+    assert "without labels" in result.output

@@ -27,7 +27,7 @@ from viewloom.simulate import blobs_views
 
 GRID = {"kernel": ["linear"], "lam": [1.0, 10.0], "theta": [0.0, 0.1]}
 QUICK = {"cv": 3, "random_state": 0, "progress": False}
-FEW = {"n_subsamples": 3, "n_twins": 4, "random_state": 0, "progress": False}
+FEW = {"n_subsamples": 3, "n_twins": 6, "random_state": 0, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -378,3 +378,12 @@ def test_counting_refuses_what_it_cannot_count(blobs):
             choose_k(views, ks, **FEW)
     with pytest.raises(ValueError, match="share"):
         choose_k(views, [2], share=1.0, **FEW)
+    with pytest.raises(ValueError, match="n_twins"):
+        choose_k(views, [2], **{**FEW, "n_twins": 1})
+
+
+def test_fewer_twins_ask_for_more():
+    """A normal twin exceeds the bound as often as it says, however few the others."""
+    draws = np.random.default_rng(0).standard_normal((40_000, 5))
+    z = (draws[:, 4] - draws[:, :4].mean(axis=1)) / draws[:, :4].std(axis=1, ddof=1)
+    assert np.mean(z > number.least_z(4)) == pytest.approx(number.LEVEL, abs=0.0015)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -13,6 +15,8 @@ from rich.table import Table
 
 import viewloom
 from viewloom.comparison import SCORES, Comparison, compare
+from viewloom.selection import choose_k, select
+from viewloom.views import Views
 
 app = typer.Typer(
     help="Cluster subjects seen through several views, and learn how much each view counts.",
@@ -20,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
+GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
 
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for tables and figures.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Random seeds per method.")]
@@ -81,22 +86,61 @@ def compare_methods(
     quiet: Quiet = False,
 ) -> None:
     """Print the paper's table: all baselines, the published form, and ours, on one cohort."""
-    if cohort is CohortName.adni_like:
-        simulated = viewloom.simulate.adni_like(random_state=0)
-        views, y = simulated.views, simulated.participants["diagnosis"].to_numpy()
-    else:
-        try:
-            real = viewloom.datasets.load_ad_csf()
-        except ImportError as error:
-            console.print(f"[red]{error}[/red]")
-            raise typer.Exit(2) from None
-        views, y = real.views, real.y
+    views, y = load(cohort)
     result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=not quiet)
     console.print(comparison_table(result))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         result.to_csv(output / "comparison.csv")
         console.print(f"Table in [bold]{(output / 'comparison.csv').resolve()}[/bold]")
+
+
+@app.command(name="select")
+def select_parameters(
+    cohort: Annotated[CohortName, typer.Option(help="Which cohort.")] = CohortName.adni_like,
+    clusters: Annotated[
+        bool, typer.Option("--clusters", help="Choose the number of clusters instead.")
+    ] = False,
+    jobs: Jobs = 2,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
+    views, y = load(cohort)
+    began = time.perf_counter()
+    if clusters:
+        number = choose_k(views, range(2, 7), n_jobs=jobs, random_state=seed, progress=not quiet)
+        title = "Stability against the number of clusters"
+        shown = number.table[["k", "stability", "twin_stability", "pac", "gap", "prediction_strength"]]
+        verdict = [f"Recommended: {number.recommended or 'no clear clusters'}", *number.reasons]
+    else:
+        k = len(set(y))
+        found = select(views, GRID, n_clusters=k, y=y, n_jobs=jobs, random_state=seed, progress=not quiet)
+        title = "Best of 27 settings, 5 folds; labels are reported, never used"
+        shown = found.table.head(10)[["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]]
+        verdict = [f"Best: {found.best_params}"]
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in shown.columns:
+        table.add_column(str(column).replace("_", " "), justify="right")
+    for row in shown.itertuples(index=False):
+        table.add_row(*(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row))
+    console.print(table)
+    for sentence in verdict:
+        console.print(sentence)
+    console.print(f"{time.perf_counter() - began:.0f} seconds")
+
+
+def load(cohort: CohortName) -> tuple[Views, np.ndarray]:
+    """Views and classes of a cohort; ends with code 2 where its package is not installed."""
+    if cohort is CohortName.adni_like:
+        simulated = viewloom.simulate.adni_like(random_state=0)
+        return simulated.views, simulated.participants["diagnosis"].to_numpy()
+    try:
+        real = viewloom.datasets.load_ad_csf()
+    except ImportError as error:
+        console.print(f"[red]{error}[/red]")
+        raise typer.Exit(2) from None
+    return real.views, np.asarray(real.y)
 
 
 def comparison_table(result: Comparison) -> Table:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.linalg
 import scipy.sparse as sp
+import scipy.stats
 from sklearn.base import clone
 
 from viewloom.estimators import KernelMultiviewNMF
@@ -22,7 +23,8 @@ from viewloom.selection.stability import ABSENT, consensus_matrix, pac, pairwise
 from viewloom.views import Views
 
 Array = np.ndarray
-LEAST_GAP, LEAST_Z = 0.1, 3.0  # share of the loss, and spreads between twins, that clear clusters must save
+LEAST_GAP = 0.1  # share of the twins' loss that clear clusters must save
+LEVEL = 0.005  # how often one more twin may save as much
 STRONG = 0.8  # prediction strength of what Tibshirani and Walther call clusters
 EQUALLY_STABLE = 0.02  # difference of mean ARI that decides nothing
 TWIN_SUBSAMPLES, SPLITS = 3, 3
@@ -85,11 +87,12 @@ def choose_k(
     If the data are themselves one Gaussian, twins are exchangeable with them, however elongated it is
     and however much views share.
 
-    A number of clusters is *clear* if its loss lies more than 10 % and three standard deviations below
-    that of the twins, and if subsamples agree more than those of twins. The most stable of the clear ones
-    is recommended. Distant clusters may be merged as stably as they can be told apart, so of those within
-    0.02 of the most stable the largest is taken. Prediction strength, PAC and held-out loss are given
-    beside it; held-out loss is calibrated for each k, so it does not compare between them.
+    A number of clusters is *clear* if its loss lies more than 10 % below that of the twins, and further
+    than one more twin would in one of 200 cases (about three standard deviations), and if subsamples
+    agree more than those of twins. The most stable of the clear ones is recommended. Distant clusters
+    may be merged as stably as they can be told apart, so of those within 0.02 of the most stable the
+    largest is taken. Prediction strength, PAC and held-out loss are given beside it; held-out loss is
+    calibrated for each k, so it does not compare between them.
 
     Parameters
     ----------
@@ -99,6 +102,7 @@ def choose_k(
     share : float, default=0.8
         Share of the samples in each subsample.
     n_twins : int, default=20
+        Fewer are faster, and ask for more of clusters to be called clear.
     n_jobs : int, optional
         Number of processes, as in joblib. The result does not depend on it.
     random_state : int, RandomState or None
@@ -124,14 +128,14 @@ def choose_k(
     --------
     >>> import viewloom as vl
     >>> views, y = vl.simulate.blobs_views(60, n_views=2, n_clusters=3, separation=6.0, random_state=0)
-    >>> found = choose_k(views, [2, 3], n_subsamples=3, n_twins=3, random_state=0, progress=False)
+    >>> found = choose_k(views, [2, 3], n_subsamples=3, n_twins=6, random_state=0, progress=False)
     >>> found.recommended
     3
     """
     seed = seed_of(random_state, checkpoint)
     views, model = Views(views), base_model(estimator, None, seed)
     refuse_precomputed(model, views)
-    ks = _checked_ks(ks, len(views), share)
+    ks = _checked_ks(ks, len(views), share, n_twins)
     store = open_checkpoint(checkpoint, views, "choose_k", model, ks, n_subsamples, share, n_twins, seed)
     scaled, model = in_scale(views, model.scale), model.set_params(scale=None)
     subsamples = _subsamples(len(views), n_subsamples, share, seed)
@@ -251,8 +255,20 @@ def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record])
     saved = table["twin_loss"] - table["loss"]
     table["gap"] = saved / np.maximum(table["twin_loss"], np.finfo(float).tiny)
     table["z"] = saved / np.maximum(losses.std(axis=0, ddof=1), 1e-9)
-    table["clear"] = (table["gap"] > LEAST_GAP) & (table["z"] > LEAST_Z) & (table["excess"] > 0.0)
+    significant = table["z"] > least_z(len(twins))
+    table["clear"] = significant & (table["gap"] > LEAST_GAP) & (table["excess"] > 0.0)
     return table
+
+
+def least_z(n_twins: int) -> float:
+    """What one more twin exceeds with probability `LEVEL`, in standard deviations of `n_twins` (Student's t).
+
+    Examples
+    --------
+    >>> round(least_z(20), 1), round(least_z(6), 1)
+    (2.9, 4.4)
+    """
+    return float(scipy.stats.t.isf(LEVEL, n_twins - 1) * np.sqrt(1.0 + 1.0 / n_twins))
 
 
 def recommend(table: pd.DataFrame) -> int | None:
@@ -342,8 +358,10 @@ def _others(rows: Array, n: int) -> Array:
     return np.setdiff1d(np.arange(n), rows)
 
 
-def _checked_ks(ks: Iterable[int], n: int, share: float) -> list[int]:
+def _checked_ks(ks: Iterable[int], n: int, share: float, n_twins: int) -> list[int]:
     found = sorted({int(k) for k in ks})
+    if n_twins < 2:
+        raise ValueError(f"n_twins must be 2 or more, to tell how much twins differ; got {n_twins}.")
     if not 0.5 <= share < 1.0:
         raise ValueError(f"share must be at least 0.5 and less than 1, got {share}.")
     if not found or found[0] < 2:
