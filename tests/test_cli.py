@@ -49,8 +49,9 @@ def test_importance_tables_carry_notes_from_the_literature(study):
 
 
 def test_importance_finds_the_planted_regions_better_than_chance(study):
-    imaging = study.recovery.loc[["vbm", "freesurfer", "fdg"]]
-    assert imaging["auc"].mean() > 0.65
+    ours = study.recovery.xs("ours, linear", level=1)
+    assert ours.loc[["vbm", "freesurfer", "fdg"], "auc"].mean() > 0.65
+    assert set(study.recovery.index.get_level_values(1)) == {"ours, linear", "single-view NMF"}
 
 
 def test_help_of_select_says_that_labels_are_not_used():

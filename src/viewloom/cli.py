@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -68,11 +68,11 @@ def demo(
     for name, weight in zip(result.model.view_names_, result.model.view_weights_, strict=True):
         weights.add_row(name, f"{weight:.3f}")
     console.print(weights)
-    found = Table(
-        "view", "precision at 10", "by chance", "AUC", title="Planted features among the most important"
-    )
-    for view, row in result.recovery.iterrows():
-        found.add_row(str(view), *(f"{row[name]:.2f}" for name in ("precision", "chance", "auc")))
+    found = Table(title="Planted features among the most important", box=box.SIMPLE_HEAD)
+    for column in ("view", "method", "precision at 10", "by chance", "AUC"):
+        found.add_column(column)
+    for row in result.recovery.reset_index(names=["view", "method"]).itertuples(index=False):
+        found.add_row(row.view, row.method, f"{row.precision:.2f}", f"{row.chance:.2f}", f"{row.auc:.2f}")
     console.print(found)
     console.print(f"{len(result.files)} tables and figures in [bold]{output.resolve()}[/bold]")
 
@@ -92,7 +92,8 @@ def compare_methods(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         result.to_csv(output / "comparison.csv")
-        console.print(f"Table in [bold]{(output / 'comparison.csv').resolve()}[/bold]")
+        _draw_comparison(result, output / "comparison.png")
+        console.print(f"Table and figure in [bold]{output.resolve()}[/bold]")
 
 
 @app.command(name="select")
@@ -141,6 +142,13 @@ def load(cohort: CohortName) -> tuple[Views, np.ndarray]:
         console.print(f"[red]{error}[/red]")
         raise typer.Exit(2) from None
     return real.views, np.asarray(real.y)
+
+
+def _draw_comparison(result: Comparison, path: Path) -> None:
+    from viewloom import plotting
+
+    figure: Any = plotting.comparison(result).figure
+    figure.savefig(path, bbox_inches="tight")
 
 
 def comparison_table(result: Comparison) -> Table:
