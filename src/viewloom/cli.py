@@ -72,7 +72,9 @@ def demo(
     for column in ("view", "method", "precision at 10", "by chance", "AUC"):
         found.add_column(column)
     for row in result.recovery.reset_index(names=["view", "method"]).itertuples(index=False):
-        found.add_row(row.view, row.method, f"{row.precision:.2f}", f"{row.chance:.2f}", f"{row.auc:.2f}")
+        found.add_row(
+            str(row.view), str(row.method), f"{row.precision:.2f}", f"{row.chance:.2f}", f"{row.auc:.2f}"
+        )
     console.print(found)
     console.print(f"{len(result.files)} tables and figures in [bold]{output.resolve()}[/bold]")
 
