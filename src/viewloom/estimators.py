@@ -257,8 +257,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
 
         0 is the best that any memberships could do on the training samples, -1 no better than a
-        single cluster; views count by their weights. Comparable between settings of `lam`, `theta`
-        and `gamma`. No label is used.
+        single cluster; views count by their weights. Comparable between settings of `lam` and
+        `theta`, not between kernels, nor between values of `gamma`, which sharpens the weights
+        towards whatever view has the least loss. No label is used.
         """
         views = self._check_new_views(X)
         samples = self._problem.new_samples(views)
