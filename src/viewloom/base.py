@@ -67,10 +67,6 @@ class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         return np.asarray(np.argmax(_values(self.transform(X)), axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Array:
-        """Fit, and the cluster of each training sample."""
-        return self.fit(X).labels_  # type: ignore[attr-defined,no-any-return]
-
     def _position(self, view: str | int) -> int:
         """Position of a view given by name or number."""
         if isinstance(view, str) and view not in self.view_names_:
