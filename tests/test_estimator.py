@@ -184,6 +184,33 @@ class TestInvariance:
         dense, sparse = fit(counts), fit([sp.csr_array(X) for X in counts])
         np.testing.assert_allclose(dense.memberships_, sparse.memberships_, atol=1e-6)
 
+    @pytest.mark.parametrize("kernel", KERNELS)
+    @pytest.mark.parametrize("gamma", [2.0, 4.0])
+    def test_copies_of_a_view_share_its_vote(self, kernel, gamma):
+        views, _ = planted(noise_views=0, spread=2.0)
+        once = fit(views, kernel=kernel, gamma=gamma)
+        thrice = fit(
+            {**views, "copy": 1e6 * views["view0"], "again": views["view0"]}, kernel=kernel, gamma=gamma
+        )
+        beta = once.view_weights_
+        np.testing.assert_allclose(thrice.view_weights_[[0, 3, 4]].sum(), beta[0], atol=0.35 * beta[0])
+        assert adjusted_rand_score(once.labels_, thrice.labels_) > 0.9
+
+    def test_centring_a_gram_matrix_is_centring_its_features(self):
+        rng = np.random.default_rng(2)
+        y = np.arange(90) % 3
+        views = [rng.standard_normal((3, 5))[y] * 3 + rng.standard_normal((90, 5)) + 20.0 for _ in range(2)]
+        centred = [X - X[:60].mean(axis=0) for X in views]
+        settings = {"scale": None, "normalize": False, "kernel": "linear", "theta": 0.0}
+        model = fit([X[:60] for X in centred], **settings)
+        gram = fit(
+            [X[:60] @ X[:60].T for X in views], **{**settings, "scale": "auto", "kernel": "precomputed"}
+        )
+        np.testing.assert_allclose(gram.memberships_, model.memberships_, atol=1e-6)
+        np.testing.assert_array_equal(
+            gram.predict([X[60:] @ X[:60].T for X in views]), model.predict([X[60:] for X in centred])
+        )
+
 
 class TestNewSamples:
     @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ HOSTILE = [
     "海馬 hippocampus",
     "new\nline\ttab",
     "‮right to left",
-    "\udc80 lone surrogate",
     "thickness of the left caudal anterior cingulate cortex after correction for age, sex and head size",
     "x" * 200,
     "",

@@ -731,3 +731,7 @@ def test_wrong_types_are_type_errors(build, message):
     with pytest.raises(TypeError, match=message) as caught:
         build()
     assert ID not in str(caught.value)
+
+
+def test_names_can_always_be_written():
+    assert Views({"\udc80": np.eye(3)}).names == ["\\udc80"]

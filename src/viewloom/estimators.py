@@ -27,7 +27,7 @@ from viewloom.importance import linear_importance, permutation_importance
 from viewloom.kernels import Context, FittedLinear, Gaussian, make_kernel
 from viewloom.problem import NewSamples, Problem, consensus_error, frozen_message
 from viewloom.solver.loop import Result, Settings, solve
-from viewloom.solver.objective import Calibration
+from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
 from viewloom.solver.updates import PROJECTIONS
@@ -322,7 +322,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         v = len(problem.views)
         laplacians = [view.laplacian for view in problem.views]
         if self.calibrate:
-            calibration = Calibration.of(problem.operators, self.n_clusters, problem.doubts(self.n_clusters))
+            standing = problem.standing(self.n_clusters)
+            charge = shared_vote(standing.copies, self.gamma)
+            calibration = Calibration.of(problem.operators, self.n_clusters, standing.doubts, charge)
         else:
             calibration = Calibration.identity(v)
         return Settings(

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
-from viewloom.graphs import CrossGeometry, Geometry, GramGeometry, Laplacian
+from viewloom.graphs import KNN, CrossGeometry, Geometry, GramGeometry, Laplacian
 from viewloom.kernels import Context, Diffusion, FittedKernel, Precomputed
 from viewloom.operators import Cross, Factored, Operator, unit_rows
 from viewloom.solver.objective import reconstruction
@@ -18,7 +18,7 @@ from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.start import joint_features
 from viewloom.solver.updates import Rows, combinations, membership_gram
 from viewloom.views import Views
-from viewloom.weft import Weft, agreement, trust
+from viewloom.weft import Standing, Weft, agreement, overlap, trust
 
 Array = np.ndarray
 
@@ -32,6 +32,25 @@ class Columns:
     def transform(self, X: Any) -> Any:
         """The columns."""
         return X[:, self.columns]
+
+
+class CentredGram(Columns):
+    """A Gram matrix with the mean of its training samples at the origin, as if features had been centred.
+
+    ``k_c(x, y) = k(x, y) - m(x) - m(y) + mean(m)``, ``m(x)`` the mean of ``k(x, .)`` over training
+    samples: distances stay, and what all samples have in common no longer makes them alike.
+    """
+
+    def __init__(self, K: Any, columns: Rows) -> None:
+        super().__init__(columns)
+        K = super().transform(K)
+        self.means = np.asarray(K.mean(axis=0)).ravel() if K.shape[0] == K.shape[1] else np.zeros(K.shape[1])
+
+    def transform(self, X: Any) -> Any:
+        """Centred rows."""
+        X = super().transform(X)
+        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
 
 
 class UnitRows:
@@ -65,6 +84,10 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
     if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
         return UnitRows(root=scale == "auto")
     return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
+
+
+def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
+    return Columns(where) if scale is None else CentredGram(K, where)
 
 
 def _looks_like_counts(X: Any) -> bool:
@@ -104,7 +127,9 @@ class Problem:
     ) -> Problem:
         """Scale every view, then build its kernel and its graph."""
         scalers = [
-            Columns(where) if isinstance(kernel, Precomputed) else fit_scaler(scale, X[where])
+            _gram_scaler(scale, X[where], where)
+            if isinstance(kernel, Precomputed)
+            else fit_scaler(scale, X[where])
             for X, where, kernel in zip(views.blocks, _rows(views.present), kernels, strict=True)
         ]
         rows = _rows(telling(views, scalers))
@@ -137,13 +162,14 @@ class Problem:
         """Which samples have each view."""
         return [view.rows for view in self.views]
 
-    def doubts(self, n_clusters: int) -> Array:
-        """Share of each view's structure that the other views do not bear out."""
+    def standing(self, n_clusters: int) -> Standing:
+        """How each view stands among the others."""
         if self.weft is not None:
-            return self.weft.doubts
+            return self.weft.standing
         Z = [operator.features(3 * n_clusters) for operator in self.operators]
         positions = [np.arange(self.n)[where] for where in self.rows]
-        return trust(agreement(Z, positions, n_clusters), np.eye(len(Z)))[0]
+        graphs = [KNN().fit(view.geometry).S for view in self.views]
+        return trust(agreement(Z, positions, n_clusters), overlap(graphs, positions))
 
     def start_features(self, n_clusters: int) -> tuple[Array, Array]:
         """Features for a first clustering (n x m), and which of their entries are observed."""

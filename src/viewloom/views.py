@@ -342,24 +342,29 @@ def _depth(X: Any) -> int:
     return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and X else np.ndim(X)
 
 
-def _split(data: Any) -> tuple[list[Any], list[str]]:
+def _split(data: Any) -> tuple[list[Any], list[Any]]:
     """The matrices in `data` and the names it gives them."""
     if isinstance(data, (Mapping, list, tuple)) and not sp.issparse(data) and len(data) == 0:
         raise ValueError("No views given: the data is empty.")
     if not is_multiview(data):
         return [data], ["view0"]
     if isinstance(data, Mapping):
-        return list(data.values()), [str(name) for name in data]
+        return list(data.values()), list(data)
     return list(data), [f"view{a}" for a in range(len(data))]
 
 
 def _checked_names(names: list[str], n_views: int) -> list[str]:
-    names = [str(name) for name in names]
+    names = [_text(name) for name in names]
     if len(names) != n_views:
         raise ValueError(f"{len(names)} names given for {n_views} views.")
     if len(set(names)) != len(names):
         raise ValueError(f"Two views have the same name: {names}.")
     return names
+
+
+def _text(name: Any) -> str:
+    """A name that can be written: lone surrogates, which no file can hold, become escapes."""
+    return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _as_block(X: Any, name: str) -> Block:
@@ -439,7 +444,7 @@ def _check_lengths(blocks: list[Block], names: list[str]) -> None:
 
 def _feature_names(X: Any, block: Block, name: str) -> np.ndarray:
     if isinstance(X, pd.DataFrame):
-        return np.asarray([str(column) for column in X.columns], dtype=object)
+        return np.asarray([_text(column) for column in X.columns], dtype=object)
     return _numbered(name, block.shape[1])
 
 

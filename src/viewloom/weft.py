@@ -20,6 +20,7 @@ from viewloom.operators import Factored, top_eigenpairs, unit_rows
 Array = np.ndarray
 FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
 TRUST_POWER, TRUST_FLOOR, TRUST_ROUNDS = 2.0, 0.01, 30
+COPY_POWER = 4  # views that share half of their edges are not copies
 LONGEST_WALK = 300.0
 LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new samples
 
@@ -68,8 +69,8 @@ class Weft:
     ----------
     weights : (v,) array
         How much each view's edges count.
-    doubts : (v,) array
-        Share of a view's structure that other, believed views do not bear out.
+    standing : Standing
+        How each view stands among the others.
     walk : Walk
         Diffusion along ``M``.
     """
@@ -79,10 +80,11 @@ class Weft:
     ) -> None:
         self.rows, self.n = rows, n
         self.graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
-        self.doubts, self.weights = trust(
+        self.standing = trust(
             agreement([shape.walk(graph.S).Z for graph in self.graphs], rows, n_clusters),
-            overlap([self._spread(a, graph.S, rows[a], n) for a, graph in enumerate(self.graphs)]),
+            overlap([graph.S for graph in self.graphs], rows),
         )
+        self.weights = self.standing.weights
         self.fusion: Fusion | None = None  # a precomputed kernel has no features to put beside others
         self.fused: FittedKNN | None = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
@@ -117,10 +119,7 @@ class Weft:
 
     def _spread(self, a: int, S: Any, rows: Array, n: int) -> Any:
         """Edges of one view (rows x samples of the view) among all samples (n x self.n)."""
-        if S.shape == (n, self.n):
-            return S
-        S = S.tocoo()
-        return sp.csr_array((S.data, (rows[S.row], self.rows[a][S.col])), shape=(n, self.n))
+        return spread(S, rows, self.rows[a], (n, self.n))
 
 
 @dataclass(frozen=True)
@@ -229,8 +228,10 @@ def leading_directions(B: Array, r: int) -> Array:
     return np.asarray(B @ (V[:, -r:][:, keep] / np.sqrt(values[-r:][keep])))
 
 
-def overlap(graphs: list[Any]) -> Array:
-    """Cosine between graphs: 1 for copies. A copy is no witness, and no second voice."""
+def overlap(graphs: list[Any], rows: list[Array]) -> Array:
+    """Cosine between graphs over given samples: 1 for copies. A copy is no witness, and no second voice."""
+    n = 1 + max(int(where.max()) for where in rows)
+    graphs = [spread(S, where, where, (n, n)) for S, where in zip(graphs, rows, strict=True)]
     norms = [np.sqrt(float(S.multiply(S).sum())) for S in graphs]
     return np.array(
         [
@@ -240,8 +241,25 @@ def overlap(graphs: list[Any]) -> Array:
     )
 
 
-def trust(E: Array, C: Array) -> tuple[Array, Array]:
-    """How far each view is doubted, and how much its edges count, from agreement ``E`` and overlap ``C``.
+def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
+    """A sparse matrix whose rows and columns have their places in a larger one."""
+    if S.shape == shape:
+        return S
+    S = S.tocoo()
+    return sp.csr_array((S.data, (rows[S.row], columns[S.col])), shape=shape)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a view's fellows say of it."""
+
+    doubts: Array  # share of its structure that other, believed views do not bear out
+    weights: Array  # how much its edges count
+    copies: Array  # how many views are it, itself included
+
+
+def trust(E: Array, C: Array) -> Standing:
+    """How each view stands among the others, from their agreement ``E`` and overlap ``C``.
 
     A view is believed as far as believed other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b
     A_ab`` with ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between copies.
@@ -256,7 +274,7 @@ def trust(E: Array, C: Array) -> tuple[Array, Array]:
         e = np.where(witnesses > 1e-6, (E * A).sum(axis=1) / np.maximum(witnesses, 1e-12), 1.0)
         w = np.maximum(e, TRUST_FLOOR) ** TRUST_POWER / C.sum(axis=1)
         w /= w.sum()
-    return np.clip(1.0 - e, 0.0, 1.0), w
+    return Standing(np.clip(1.0 - e, 0.0, 1.0), w, (C**COPY_POWER).sum(axis=1))
 
 
 def normalised(W: Any) -> tuple[Any, Array]:

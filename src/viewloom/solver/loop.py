@@ -85,7 +85,7 @@ def solve(
 
 def broadcast(sums: list[ViewSums], beta: Array, settings: Settings) -> list[ViewMessage]:
     """``P`` of every view (Eq. 5) in small form, with the constants its samples need."""
-    weights = beta**settings.gamma / settings.calibration.scale
+    weights = beta**settings.gamma * settings.calibration.slope
     messages = []
     for a, view in enumerate(sums):
         C, A = update_P(view.S, view.kernel.M, view.kernel.quad)

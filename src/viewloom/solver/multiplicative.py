@@ -169,7 +169,7 @@ def solve(
     n, rows = G_star.shape[1], [view.rows for view in views]
     lam, theta = np.array([view.lam for view in views]), np.array([view.theta for view in views])
     share = np.array([len(where) / n for where in rows])
-    per_sample = Calibration(np.zeros(len(views)), share, np.zeros(len(views)))
+    per_sample = replace(Calibration.identity(len(views)), scale=share)
     factors = [_start(view, G_star[:, view.rows]) for view in views]
     beta, converged = np.full(len(views), 1.0 / len(views)), False
     history = new_history()

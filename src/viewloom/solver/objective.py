@@ -16,12 +16,12 @@ gamma    scalar      order of the weights
 
 Eq. 4::
 
-    J   = sum_a beta_a^gamma ((q_a - o_a) / s_a + delta_a)
+    J   = sum_a beta_a^gamma c_a ((q_a - o_a) / s_a + delta_a)
     q_a = e_a + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
 
-The published form has ``o = 0``, ``s = 1``, ``delta = 0`` and ``rho = 0``. With calibration ``o_a``
+The published form has ``c = s = 1`` and ``o = delta = rho = 0``. With calibration ``o_a``
 is the least reconstruction error that any memberships could reach and ``o_a + s_a`` that of a
 single cluster, both constants of the view.
 
@@ -40,6 +40,7 @@ import numpy as np
 from viewloom.operators import Operator
 
 Array = np.ndarray
+EVEN = 50.0  # from this gamma on weights hardly differ, and powers of it overflow
 
 
 @dataclass(frozen=True)
@@ -57,31 +58,47 @@ class Terms:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Constants of each view that make losses comparable: ``(q - o) / s + delta``.
+    """Constants of each view that make losses comparable: ``c ((q - o) / s + delta)``.
 
     ``o`` (offset) and ``o + s`` are the reconstruction errors of the best and of no clustering (see
     `explained_range`). ``delta`` (doubts) is the share of a view's structure that no other view
-    bears out; it keeps a view from earning weight by pulling the consensus to itself.
+    bears out; it keeps a view from earning weight by pulling the consensus to itself. ``c``
+    (charge) is for views that are given more than once (see `shared_vote`).
     """
 
     offset: Array
     scale: Array
     doubts: Array
+    charge: Array
 
     def __call__(self, q: Array) -> Array:
         """Calibrated losses, never below zero."""
-        return np.maximum((q - self.offset) / self.scale, 0.0) + self.doubts
+        return self.charge * (np.maximum((q - self.offset) / self.scale, 0.0) + self.doubts)
+
+    @property
+    def slope(self) -> Array:
+        """How much a calibrated loss rises with ``q``."""
+        return self.charge / self.scale
 
     @classmethod
     def identity(cls, n_views: int) -> Calibration:
         """The published form: losses as they are."""
-        return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views))
+        return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views), np.ones(n_views))
 
     @classmethod
-    def of(cls, operators: list[Operator], n_clusters: int, doubts: Array) -> Calibration:
+    def of(cls, operators: list[Operator], n_clusters: int, doubts: Array, charge: Array) -> Calibration:
         """Constants of each view, from the spectrum of its centred kernel."""
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
-        return cls(ranges[:, 0], ranges[:, 1], doubts)
+        return cls(ranges[:, 0], ranges[:, 1], doubts, charge)
+
+
+def shared_vote(copies: Array, gamma: float) -> Array:
+    """``c = m^(gamma - 1)`` for a view that is there m times, so that copies share one vote.
+
+    m copies of a view with weight ``beta / m`` each then cost what the view alone costs with
+    ``beta``: ``m c (beta / m)^gamma q = beta^gamma q``. Without it a view gains by being given twice.
+    """
+    return np.asarray(copies ** min(gamma - 1.0, EVEN))
 
 
 def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:

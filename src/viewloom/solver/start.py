@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
+import scipy.linalg
 from sklearn.cluster import KMeans
 
 from viewloom.operators import Operator
@@ -12,6 +16,7 @@ Array = np.ndarray
 SOFTNESS = 0.02  # how far a start lies from the vertex of the simplex
 KMEANS_RESTARTS = 10
 FILL_ROUNDS = 10
+MERGES, SPLITS, WORTH_TRYING = 3, 4, 0.7  # moves tried by `merge_and_split`; Lloyd's steps add to their gain
 
 
 def random_memberships(n: int, n_clusters: int, rng: np.random.RandomState, membership: str) -> Array:
@@ -44,10 +49,11 @@ def joint_features(operators: list[Operator], rows: list[Rows], n: int, rank: in
 def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.RandomState) -> Array:
     """Labels of k-means on features of the mean kernel, the best of several restarts.
 
-    A sample that lacks a view is given there the centre of its own cluster, until labels settle
-    (k-POD), so that the view neither attracts nor repels it.
+    The best is then mended by `merge_and_split`. A sample that lacks a view is given there the
+    centre of its own cluster, until labels settle (k-POD), so that the view neither attracts nor
+    repels it.
     """
-    model = KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X)
+    model = merge_and_split(X, KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X))
     for _ in range(0 if observed.all() else FILL_ROUNDS):
         labels, centres = model.labels_, model.cluster_centers_
         X = np.where(observed, X, centres[labels])
@@ -55,6 +61,60 @@ def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.Ran
         if np.array_equal(labels, model.labels_):
             break
     return by_size(model.labels_)
+
+
+def merge_and_split(X: Array, model: KMeans) -> KMeans:
+    """Lower the error by what Lloyd's steps cannot do: make two clusters one and one cluster two.
+
+    The cheapest merges are tried with the most rewarding splits for as long as one of them pays,
+    at most once per cluster. Restarts find such moves rarely where clusters are many or of unequal
+    size.
+    """
+    for _ in range(model.n_clusters):
+        better = next((new for new in _moves(X, model) if new.inertia_ < (1.0 - 1e-6) * model.inertia_), None)
+        if better is None:
+            break
+        model = better
+    return model
+
+
+def _moves(X: Array, model: KMeans) -> Iterator[KMeans]:
+    """Clusterings one merge and one split away, the most promising first."""
+    merges = cheapest_merges(model.cluster_centers_, np.bincount(model.labels_, minlength=model.n_clusters))
+    splits = _best_splits(X, model)
+    for (cost, i, j), (gain, s, halves) in itertools.product(merges, splits):
+        if s in (i, j) or gain < WORTH_TRYING * cost:
+            continue
+        centres = model.cluster_centers_.copy()
+        centres[i] = X[np.isin(model.labels_, (i, j))].mean(axis=0)
+        centres[[j, s]] = halves
+        yield KMeans(model.n_clusters, init=centres, n_init=1).fit(X)
+
+
+def cheapest_merges(centres: Array, sizes: Array) -> list[tuple[float, int, int]]:
+    """Pairs of clusters whose union costs least (Ward): ``n_i n_j / (n_i + n_j) ||c_i - c_j||^2``."""
+    i, j = np.triu_indices(len(centres), 1)
+    costs = sizes[i] * sizes[j] / np.maximum(sizes[i] + sizes[j], 1) * ((centres[i] - centres[j]) ** 2).sum(1)
+    return [(float(costs[p]), int(i[p]), int(j[p])) for p in np.argsort(costs)[:MERGES]]
+
+
+def _best_splits(X: Array, model: KMeans) -> list[tuple[float, int, Array]]:
+    """Clusters with the largest error, halved: error saved, cluster, centres of the halves."""
+    own = [X[model.labels_ == c] for c in range(model.n_clusters)]
+    errors = np.array([((x - x.mean(axis=0)) ** 2).sum() if len(x) > 1 else 0.0 for x in own])
+    least = 1e-12 * float(np.vdot(X, X))  # below it samples differ by round-off
+    halved = [(c, _halves(own[c])) for c in np.argsort(-errors)[:SPLITS] if errors[c] > least]
+    return sorted(((gain, int(c), halves) for c, (gain, halves) in halved), key=lambda split: -split[0])
+
+
+def _halves(X: Array) -> tuple[float, Array]:
+    """Error saved by cutting samples in two across their widest direction, and the two centres."""
+    centred = X - X.mean(axis=0)
+    widest = scipy.linalg.eigh(centred.T @ centred, subset_by_index=[X.shape[1] - 1] * 2)[1][:, 0]
+    side = centred @ widest > 0.0
+    centres = np.array([centred[side].mean(axis=0), centred[~side].mean(axis=0)])
+    gain = side.sum() * centres[0] @ centres[0] + (~side).sum() * centres[1] @ centres[1]
+    return float(gain), centres + X.mean(axis=0)
 
 
 def by_size(labels: Array) -> Array:
