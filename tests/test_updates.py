@@ -8,7 +8,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from viewloom.solver.updates import (
+    Memberships,
     Quadratic,
+    _accelerated,
+    _Step,
     combinations,
     membership_gram,
     project_simplex,
@@ -129,10 +132,10 @@ class TestG:
         quadratics = [random_quadratic(rng, k, n), random_quadratic(rng, k, len(rows), rows=rows)]
         G_star = random_memberships(rng, k, n)
         G = [G_star.copy(), G_star[:, rows].copy()]
-        new, new_star = update_G(G, G_star, quadratics, project_simplex, n_steps)
+        new = update_G(Memberships(G, G_star), quadratics, project_simplex, n_steps)
         change = np.zeros(n)
-        for g, h, q in zip(G, new, quadratics, strict=True):
-            change[q.rows] += q.weight * (q.values(h, new_star) - q.values(g, G_star))
+        for g, h, q in zip(G, new.G, quadratics, strict=True):
+            change[q.rows] += q.weight * (q.values(h, new.G_star) - q.values(g, G_star))
         assert change.max() <= 1e-10
 
     def test_many_steps_reach_the_minimum(self):
@@ -140,9 +143,9 @@ class TestG:
         k, n = 3, 4
         quadratics = [random_quadratic(rng, k, n, lam=3.0), random_quadratic(rng, k, n, lam=3.0)]
         start = random_memberships(rng, k, n)
-        G, G_star = [start, start], start
+        at = Memberships([start, start], start)
         for _ in range(200):
-            G, G_star = update_G(G, G_star, quadratics, project_simplex, 20)
+            at = update_G(at, quadratics, project_simplex, 20)
 
         def objective(x):
             parts = x.reshape(3, k, n)
@@ -156,18 +159,38 @@ class TestG:
             method="SLSQP",
             options={"ftol": 1e-13, "maxiter": 1000},
         )
-        assert inner_objective(G, G_star, quadratics) <= answer.fun + 1e-6
+        assert inner_objective(at.G, at.G_star, quadratics) <= answer.fun + 1e-6
 
     def test_samples_do_not_feel_how_they_are_split(self):
         rng = np.random.default_rng(7)
         quadratic, start = random_quadratic(rng, 3, 8), random_memberships(rng, 3, 8)
-        whole, _ = update_G([start], start, [quadratic], project_simplex, 10)
+        whole = update_G(Memberships([start], start), [quadratic], project_simplex, 10)
         for part in (slice(0, 3), slice(3, 8)):
             q = Quadratic(
                 quadratic.A, quadratic.B[:, part], quadratic.shift, quadratic.lam, quadratic.weight, ALL
             )
-            alone, _ = update_G([start[:, part]], start[:, part], [q], project_simplex, 10)
-            np.testing.assert_allclose(alone[0], whole[0][:, part], atol=1e-14)
+            alone = update_G(Memberships([start[:, part]], start[:, part]), [q], project_simplex, 10)
+            np.testing.assert_allclose(alone.G[0], whole.G[0][:, part], atol=1e-14)
+
+    def test_leaving_settled_samples_out_changes_nothing(self):
+        """Half of the samples sit at a vertex that their problem keeps; some of them lack a view."""
+        rng = np.random.default_rng(11)
+        k, n = 3, 40
+        rows = np.arange(0, n, 3)
+        quadratics = [random_quadratic(rng, k, n), random_quadratic(rng, k, len(rows), rows=rows)]
+        still = np.arange(n) % 2 == 0
+        for q in quadratics:
+            q.B[0, still[q.rows]] += 100.0  # all of them want to be in the first cluster
+        G_star = random_memberships(rng, k, n)
+        G_star[:, still] = np.eye(k)[:, [0]]
+        start = Memberships([G_star.copy(), G_star[:, rows].copy()], G_star)
+        first = update_G(start, quadratics, project_simplex, 1)
+        assert (first.G_star != G_star).any(axis=0).tolist() == (~still).tolist()
+        step = _Step(quadratics, project_simplex)
+        expected = _accelerated(start, step(start), step, 10)
+        new = update_G(start, quadratics, project_simplex, 10)
+        for g, h in zip([*new.G, new.G_star], [*expected.G, expected.G_star], strict=True):
+            np.testing.assert_allclose(g, h, atol=1e-14)
 
 
 class TestGStar:

@@ -143,10 +143,12 @@ class Factored:
 
     def project(self, G: Array) -> Projection:
         """``M = G Z``."""
-        return Projection(np.asarray((self.Z.T @ G.T).T) if sp.issparse(self.Z) else G @ self.Z)
+        M = np.asarray((self.Z.T @ G.T).T) if sp.issparse(self.Z) else G @ self.Z
+        return Projection(np.asarray(M, dtype=np.float64))
 
     def lift(self, M: Array) -> Array:
-        """``G K = M Z^T``."""
+        """``G K = M Z^T``, in the precision of ``Z``."""
+        M = M.astype(self.Z.dtype, copy=False)
         return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
 
     def codebook(self, Pt: Array) -> Array:

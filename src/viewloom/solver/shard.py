@@ -16,7 +16,7 @@ import numpy as np
 
 from viewloom.graphs import Laplacian
 from viewloom.operators import Projection
-from viewloom.solver.updates import Quadratic, Rows, membership_gram, update_G
+from viewloom.solver.updates import Memberships, Quadratic, Rows, membership_gram, update_G
 
 Array = np.ndarray
 
@@ -96,10 +96,10 @@ class Shard:
             _quadratic(block, ptk, m, self.rho)
             for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
         ]
-        G, self.G_star = update_G(
-            [block.G for block in self.blocks], self.G_star, quadratics, self.project, n_steps
-        )
-        for block, g in zip(self.blocks, G, strict=True):
+        now = Memberships([block.G for block in self.blocks], self.G_star)
+        moved = update_G(now, quadratics, self.project, n_steps)
+        self.G_star = moved.G_star
+        for block, g in zip(self.blocks, moved.G, strict=True):
             block.G = g
         return PtK
 
@@ -128,7 +128,7 @@ class Shard:
 
 def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quadratic:
     # (1 - rho) g^T A g + rho diag(A)^T g: the quadratic form of a mixed reconstruction error
-    A, B = (1.0 - rho) * m.A, PtK - rho / 2.0 * np.diagonal(m.A)[:, None]
+    A, B = (1.0 - rho) * m.A, PtK - (rho / 2.0 * np.diagonal(m.A)[:, None]).astype(PtK.dtype)
     if block.laplacian is None or m.neighbours is None:
         return Quadratic(A, B, 0.0, m.lam, m.weight, block.rows)
     slack = m.sigma - block.laplacian.degree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,94 +103,152 @@ class Quadratic:
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
-        return self.A @ G + (self.shift + self.lam) * G - self.B - self.lam * G_star[:, self.rows]
+        H = self.A + (self.shift + self.lam) * np.eye(len(self.A))
+        return H.astype(G.dtype) @ G - self.B - self.lam * G_star[:, self.rows]
+
+    def taken(self, part: tuple[Array, Array]) -> Quadratic:
+        """The same for some samples only: their columns of ``B``, and their places among the chosen."""
+        columns, rows = part
+        return replace(self, B=np.ascontiguousarray(self.B[:, columns]), rows=rows)
 
     def values(self, G: Array, G_star: Array) -> Array:
         """Value of every sample's problem (n_a)."""
-        own = self.A @ G + self.shift * G - 2.0 * self.B
+        own = self.A.astype(G.dtype, copy=False) @ G + self.shift * G - 2.0 * self.B
         gap = G - G_star[:, self.rows]
         return np.einsum("ij,ij->j", G, own) + self.lam * np.einsum("ij,ij->j", gap, gap)
 
 
+@dataclass(frozen=True)
+class Memberships:
+    """``G`` of every view and ``G_star`` of the same samples."""
+
+    G: list[Array]
+    G_star: Array
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return int(self.G_star.shape[1])
+
+
 def update_G(
-    G: list[Array],
-    G_star: Array,
-    quadratics: list[Quadratic],
-    project: Callable[[Array], Array],
-    n_steps: int,
-) -> tuple[list[Array], Array]:
+    start: Memberships, quadratics: list[Quadratic], project: Callable[[Array], Array], n_steps: int
+) -> Memberships:
     """Projected gradient on the memberships of all views at fixed ``P`` (Eq. 6), then the consensus (Eq. 7).
 
     ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its
     own momentum, loses it when it overshoots, and falls back on its first, plain step if the others
     did not improve on it. So no sample's part of the objective ever increases, however the samples
-    are split into shards.
+    are split into shards. A sample that its first step leaves where it was stays there, so only the
+    others take part in further steps.
     """
-    lipschitz = [q.lipschitz for q in quadratics]
-    weights = [q.weight * step for q, step in zip(quadratics, lipschitz, strict=True)]
-    pull, rows = np.array([q.weight * q.lam for q in quadratics]), [q.rows for q in quadratics]
+    step = _Step(quadratics, project)
+    first = step(start)
+    if n_steps == 1:
+        return first
+    moving = _moved(start, first, quadratics)
+    if moving.all():
+        return _accelerated(start, first, step, n_steps)
+    chosen = np.flatnonzero(moving)
+    if not len(chosen):
+        return first
+    part = [_columns(q.rows, chosen, start.n) for q in quadratics]
+    fewer = _Step([q.taken(p) for q, p in zip(quadratics, part, strict=True)], project, step.lipschitz)
+    last = _accelerated(_taken(start, chosen, part), _taken(first, chosen, part), fewer, n_steps)
+    return _put(first, last, chosen, part)
 
-    def step_from(Y: list[Array], Y_star: Array) -> tuple[list[Array], Array]:
-        new = [
-            project(y - q.half_gradient(y, Y_star) / step)
-            for y, q, step in zip(Y, quadratics, lipschitz, strict=True)
+
+class _Step:
+    """One projected gradient step on all samples."""
+
+    def __init__(
+        self,
+        quadratics: list[Quadratic],
+        project: Callable[[Array], Array],
+        lipschitz: list[float] | None = None,
+    ) -> None:
+        self.quadratics, self.project = quadratics, project
+        self.lipschitz = lipschitz or [q.lipschitz for q in quadratics]
+        self.weights = [q.weight * L for q, L in zip(quadratics, self.lipschitz, strict=True)]
+        self.pull = np.array([q.weight * q.lam for q in quadratics])
+
+    def __call__(self, at: Memberships) -> Memberships:
+        G = [
+            self.project(g - q.half_gradient(g, at.G_star) * g.dtype.type(1.0 / L))
+            for g, q, L in zip(at.G, self.quadratics, self.lipschitz, strict=True)
         ]
-        return new, update_G_star(new, pull, rows, G_star.shape[1])
+        return Memberships(G, update_G_star(G, self.pull, [q.rows for q in self.quadratics], at.n))
 
-    first = current = step_from(G, G_star)
-    previous = (G, G_star)
-    time = np.ones(G_star.shape[1])
+
+def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: int) -> Memberships:
+    """FISTA with restarts from the first step on; for every sample the better of first and last."""
+    previous, current = start, first
+    time = np.ones(start.n, dtype=start.G_star.dtype)
     for _ in range(n_steps - 1):
         later = (1.0 + np.sqrt(1.0 + 4.0 * time**2)) / 2.0
-        ahead = _extrapolated(current, previous, quadratics, (time - 1.0) / later)
-        new = step_from(*ahead)
-        over = _overshoot(ahead[0], new[0], current[0], quadratics, weights, len(time))
-        previous, current, time = current, new, np.where(over, 1.0, later)
-    return current if n_steps == 1 else _better(first, current, quadratics)
+        ahead = _extrapolated(current, previous, step.quadratics, (time - 1.0) / later)
+        new = step(ahead)
+        over = _overshoot(ahead.G, new.G, current.G, step, start.n)
+        previous, current, time = current, new, np.where(over, time.dtype.type(1.0), later)
+    return _better(first, current, step.quadratics)
+
+
+def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) -> Array:
+    """Samples that the first step moved, in any view or in the consensus."""
+    moved = (start.G_star != first.G_star).any(axis=0)
+    for g, h, q in zip(start.G, first.G, quadratics, strict=True):
+        moved[q.rows] |= (g != h).any(axis=0)
+    return moved
+
+
+def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Array]:
+    """Of the chosen samples those that have a view: their places among its samples, and among the chosen."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(n)[: len(place[rows])]
+    found = place[chosen]
+    return found[found >= 0], np.flatnonzero(found >= 0)
+
+
+def _taken(at: Memberships, chosen: Array, part: list[tuple[Array, Array]]) -> Memberships:
+    G = [np.ascontiguousarray(g[:, columns]) for g, (columns, _) in zip(at.G, part, strict=True)]
+    return Memberships(G, np.ascontiguousarray(at.G_star[:, chosen]))
+
+
+def _put(at: Memberships, some: Memberships, chosen: Array, part: list[tuple[Array, Array]]) -> Memberships:
+    for g, h, (columns, _) in zip(at.G, some.G, part, strict=True):
+        g[:, columns] = h
+    at.G_star[:, chosen] = some.G_star
+    return at
 
 
 def _extrapolated(
-    current: tuple[list[Array], Array],
-    previous: tuple[list[Array], Array],
-    quadratics: list[Quadratic],
-    momentum: Array,
-) -> tuple[list[Array], Array]:
+    current: Memberships, previous: Memberships, quadratics: list[Quadratic], momentum: Array
+) -> Memberships:
     ahead = [
         new + momentum[q.rows] * (new - old)
-        for new, old, q in zip(current[0], previous[0], quadratics, strict=True)
+        for new, old, q in zip(current.G, previous.G, quadratics, strict=True)
     ]
-    return ahead, current[1] + momentum * (current[1] - previous[1])
+    return Memberships(ahead, current.G_star + momentum * (current.G_star - previous.G_star))
 
 
-def _overshoot(
-    ahead: list[Array],
-    new: list[Array],
-    old: list[Array],
-    quadratics: list[Quadratic],
-    weights: list[float],
-    n: int,
-) -> Array:
+def _overshoot(ahead: list[Array], new: list[Array], old: list[Array], step: _Step, n: int) -> Array:
     """Samples whose step points against their momentum: ``<Y - G_new, G_new - G_old> > 0``."""
     alignment = np.zeros(n)
-    for y, g, h, q, w in zip(ahead, new, old, quadratics, weights, strict=True):
+    for y, g, h, q, w in zip(ahead, new, old, step.quadratics, step.weights, strict=True):
         alignment[q.rows] += w * np.einsum("ij,ij->j", y - g, g - h)
     return alignment > 0.0
 
 
-def _better(
-    first: tuple[list[Array], Array],
-    last: tuple[list[Array], Array],
-    quadratics: list[Quadratic],
-) -> tuple[list[Array], Array]:
+def _better(first: Memberships, last: Memberships, quadratics: list[Quadratic]) -> Memberships:
     """For every sample the lower of two candidates."""
-    change = np.zeros(first[1].shape[1])
-    for g, h, q in zip(first[0], last[0], quadratics, strict=True):
-        change[q.rows] += q.weight * (q.values(h, last[1]) - q.values(g, first[1]))
+    change = np.zeros(first.n)
+    for g, h, q in zip(first.G, last.G, quadratics, strict=True):
+        change[q.rows] += q.weight * (q.values(h, last.G_star) - q.values(g, first.G_star))
     worse = change > 0.0
     if not worse.any():
         return last
-    G = [np.where(worse[q.rows], g, h) for g, h, q in zip(first[0], last[0], quadratics, strict=True)]
-    return G, np.where(worse, first[1], last[1])
+    G = [np.where(worse[q.rows], g, h) for g, h, q in zip(first.G, last.G, quadratics, strict=True)]
+    return Memberships(G, np.where(worse, first.G_star, last.G_star))
 
 
 def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Array:
@@ -199,10 +257,12 @@ def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Arra
     `pull` are the weights ``beta^gamma lam``. Where all of a sample's are zero every ``G_star`` is a
     minimiser; the plain mean of its views is taken.
     """
-    total, norm = np.zeros((G[0].shape[0], n)), np.zeros(n)
-    for g, weight, where in zip(G, np.maximum(pull, NO_PULL), rows, strict=True):
-        total[:, where] += weight * g
-        norm[where] += weight
+    dtype = G[0].dtype.type
+    total, norm = np.zeros((G[0].shape[0], n), dtype), np.zeros(n, dtype)
+    largest = max(float(pull.max()), NO_PULL)
+    for g, weight, where in zip(G, np.maximum(pull, NO_PULL) / largest, rows, strict=True):
+        total[:, where] += dtype(weight) * g
+        norm[where] += dtype(weight)
     return total / norm
 
 
