@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from viewloom.backends import serial
+from viewloom.backends import Serial
 from viewloom.graphs import Laplacian
 from viewloom.operators import Explicit, Factored
 from viewloom.solver.loop import Settings, solve
@@ -61,8 +61,8 @@ def test_several_shards_equal_one(splits, lacking):
     start = soft_memberships((y + (np.arange(60) % 7 == 0)) % 3, 3)
     whole = shards_of(Z, anchors, start, [], lacking)
     parts = shards_of(Z, anchors, start, splits, lacking)
-    expected = solve(whole, settings(Z, lacking), serial)
-    result = solve(parts, settings(Z, lacking), serial)
+    expected = solve(Serial(whole), settings(Z, lacking))
+    result = solve(Serial(parts), settings(Z, lacking))
     np.testing.assert_allclose(result.history["objective"], expected.history["objective"], rtol=1e-9)
     np.testing.assert_allclose(result.beta, expected.beta, rtol=1e-9)
     np.testing.assert_allclose(np.hstack([shard.G_star for shard in parts]), whole[0].G_star, atol=1e-8)

@@ -1,16 +1,113 @@
-"""Who runs the shards. A backend calls a method of every shard and adds the sums up."""
+"""Who holds the shards and runs them: this thread, several threads, or a Dask cluster.
+
+A team is made of a function that turns a block of rows into a shard. `total` calls a function of
+every shard and adds the results up, view by view; `each` gives them in the order of rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import reduce
+from operator import add
 from typing import Any
 
-from viewloom.solver.shard import Shard, ViewSums, add_up
+from threadpoolctl import threadpool_limits
+
+from viewloom.blocks import Blocks, is_lazy
+from viewloom.solver.shard import Shard, Team
+
+Make = Callable[[Any], Shard]
 
 
-def serial(method: Callable[..., list[ViewSums]], shards: list[Shard], *args: Any) -> list[ViewSums]:
+class Serial:
     """One shard after the other, in this thread."""
-    return add_up([method(shard, *args) for shard in shards])
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = list(shards)
+
+    @classmethod
+    def of(cls, make: Make, blocks: Blocks) -> Serial:
+        """Shards of all blocks."""
+        return cls([make(views) for views in blocks])
+
+    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(shard, *args)`` of every shard."""
+        return [function(shard, *args) for shard in self.shards]
+
+    def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
+        """``function(shard, part)`` of every shard and its part."""
+        return [function(shard, part) for shard, part in zip(self.shards, parts, strict=True)]
+
+    def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
+        """Lists added up over shards."""
+        return add_up(self.each(function, *args))
 
 
-BACKENDS = {"auto": serial, "serial": serial}
+class Threads(Serial):
+    """Shards side by side in threads; BLAS keeps to one thread in each."""
+
+    @classmethod
+    def of(cls, make: Make, blocks: Blocks) -> Threads:
+        """Shards of all blocks."""
+        with _pool() as pool:
+            return cls(list(pool.map(lambda rows: make(blocks.read(*rows)), blocks.ranges)))
+
+    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(shard, *args)`` of every shard."""
+        with _pool() as pool:
+            return list(pool.map(lambda shard: function(shard, *args), self.shards))
+
+
+@contextmanager
+def _pool() -> Iterator[ThreadPoolExecutor]:
+    # OpenMP's limit holds for the thread that sets it, so every thread does
+    with (
+        threadpool_limits(1),
+        ThreadPoolExecutor(cores(), initializer=threadpool_limits, initargs=(1,)) as pool,
+    ):
+        yield pool
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def add_up(parts: list[list[Any]]) -> list[Any]:
+    """Sums of all shards, view by view."""
+    return [reduce(add, view) for view in zip(*parts, strict=True)]
+
+
+def on_cluster(make: Make, blocks: Blocks) -> Team:
+    """A team on the workers of the running Dask client."""
+    from viewloom.cluster import Cluster
+
+    return Cluster.of(make, blocks)
+
+
+TEAMS: dict[str, Callable[[Make, Blocks], Team]] = {
+    "serial": Serial.of,
+    "threads": Threads.of,
+    "dask": on_cluster,
+}
+
+
+def choose_team(backend: str, blocks: Blocks) -> Callable[[Make, Blocks], Team]:
+    """The way that a parameter names; "auto" takes Dask for Dask's arrays, threads for anything else."""
+    if backend == "auto":
+        backend = "dask" if any(is_lazy(source) for source in blocks.sources) and has_client() else "threads"
+    return TEAMS[backend]
+
+
+def has_client() -> bool:
+    """Whether a Dask client is running here."""
+    try:
+        from distributed import get_client
+
+        get_client()
+    except (ImportError, ValueError):
+        return False
+    return True

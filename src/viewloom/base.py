@@ -108,7 +108,7 @@ def given_start(init: Any, n: int, n_clusters: int) -> Array:
     return np.ascontiguousarray(U.T)
 
 
-def scattered(G: Array, rows: Any, n: int) -> Array:
+def scattered(rows: Any, G: Array, n: int) -> Array:
     """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
     U = np.full((n, G.shape[0]), np.nan)
     U[rows] = as_memberships(G)

@@ -195,7 +195,7 @@ class _FactorisationClusterer(MultiviewClusterer):
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = solution.beta
         self.view_memberships_ = [
-            scattered(f.G, view.rows, n) for view, f in zip(views, solution.factors, strict=True)
+            scattered(view.rows, f.G, n) for view, f in zip(views, solution.factors, strict=True)
         ]
         self.history_ = solution.history
         self.objective_ = solution.history["objective"][-1]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from viewloom.backends import BACKENDS
+from viewloom.backends import TEAMS, Serial, choose_team
 from viewloom.base import (
     MultiviewClusterer,
     as_memberships,
@@ -22,11 +24,25 @@ from viewloom.base import (
     warn_if_collapsed,
     warn_if_unfinished,
 )
+from viewloom.blocks import Blocks, count_rows
 from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
 from viewloom.importance import linear_importance, permutation_importance
-from viewloom.kernels import Context, FittedLinear, Gaussian, make_kernel
-from viewloom.problem import NewSamples, Problem, consensus_error, frozen_message
-from viewloom.solver.loop import Result, Settings, solve
+from viewloom.kernels import Context, FittedLinear, Gaussian, Precomputed, as_factored, make_kernel
+from viewloom.landmarks import prototypes
+from viewloom.large import (
+    LANDMARKS,
+    SAMPLE_ROWS,
+    Builder,
+    LargeProblem,
+    memberships,
+    rescale,
+    restart,
+    root_scales,
+    tie_sums,
+)
+from viewloom.operators import Moments
+from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message
+from viewloom.solver.loop import Result, Settings, broadcast, solve
 from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
@@ -35,6 +51,7 @@ from viewloom.views import Views, per_view
 
 Array = np.ndarray
 PLACE_STEPS, PLACE_ROUNDS, PLACE_TOL = 20, 100, 1e-10
+EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
 
 
 class KernelMultiviewNMF(MultiviewClusterer):
@@ -90,7 +107,14 @@ class KernelMultiviewNMF(MultiviewClusterer):
     max_iter : int, default=200
     tol : float, default=1e-4
         Stop when the objective falls by less than this share in an iteration.
-    backend : {"auto", "serial"}, default="auto"
+    factored : bool or "auto", default="auto"
+        Whether samples are tied to a few thousand landmarks rather than to each other, so that time
+        and memory grow with their number and not with its square. "auto" does so beyond 20 000
+        samples.
+    backend : {"auto", "serial", "threads", "dask"}, default="auto"
+        Who works on blocks of samples where kernels are factored: one thread after another, all
+        cores, or the workers of the running Dask client. "auto" takes Dask for Dask's arrays and
+        threads for others.
     random_state : int, RandomState or None
     verbose : int, default=0
         1 prints a line per start, 2 a line per iteration.
@@ -136,7 +160,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "backend": [StrOptions(set(BACKENDS))],
+        "factored": [StrOptions({"auto"}), "boolean"],
+        "backend": [StrOptions({"auto", *TEAMS})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -160,6 +185,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         inner_iter: int = 10,
         max_iter: int = 200,
         tol: float = 1e-4,
+        factored: bool | str = "auto",
         backend: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -180,6 +206,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self.inner_iter = inner_iter
         self.max_iter = max_iter
         self.tol = tol
+        self.factored = factored
         self.backend = backend
         self.random_state = random_state
         self.verbose = verbose
@@ -230,16 +257,74 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self
         """
         self._validate_params()
+        if self._is_large(X):
+            return self._fit_large(Blocks(X))
         views = self._check_views(X)
         return self._fit_problem(self._build(views))
 
     def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
         """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
-        settings = self._settings(problem)
-        result, shard = self._best_of_starts(problem, settings)
-        self._set_results(problem, settings, result, shard)
+        sigmas = [0.0 if view.laplacian is None else view.laplacian.sigma for view in problem.views]
+        settings = self._settings(problem.operators, sigmas, problem)
+        result, team = self._best_of_starts(problem, settings)
+        self._set_results(settings, result, team.each(memberships), problem.n)
+        G = [block.G for block in team.shards[0].blocks]
+        self._problem = problem
+        self._message = frozen_message(problem, G, result.message, self.sharpness)
         self._warn()
         return self
+
+    def _is_large(self, X: Any) -> bool:
+        """Whether all samples are tied to landmarks rather than to each other."""
+        if self.factored != "auto":
+            return bool(self.factored)
+        n = count_rows(X)
+        if n is None or n <= EXACT_ROWS:
+            return False
+        kernels = self.kernel.values() if isinstance(self.kernel, dict) else np.atleast_1d(self.kernel)
+        return not any(isinstance(make_kernel(kernel), Precomputed) for kernel in kernels)
+
+    def _fit_large(self, blocks: Blocks) -> KernelMultiviewNMF:
+        """Fit on landmarks, tie every sample to them, and go on with all samples (see `viewloom.large`)."""
+        rng = check_random_state(self.random_state)
+        self._say(
+            f"{blocks.n} samples: factored kernels on about {LANDMARKS} landmarks (factored=False is exact)"
+        )
+        sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
+        pilot, landmarks = self._fit_landmarks(sample, rng)
+        make = Builder(
+            landmarks,
+            pilot._message,
+            self.view_names_,
+            self.view_features_,
+            PROJECTIONS[self.membership],
+            self.sharpness,
+        )
+        team = choose_team(self.backend, blocks)(make, blocks)
+        scales = root_scales(team.total(tie_sums))
+        moments: list[Moments] = team.total(rescale, scales)
+        settings = self._settings(moments, [0.0 if scale is None else 1.0 for scale in scales], landmarks)
+        if not (isinstance(self.init, str) and self.init == "kkmeans"):
+            start = next(self._starts(blocks.n))
+            team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
+        result = solve(team, settings, self._progress)
+        self._set_results(settings, result, team.each(memberships), blocks.n)
+        self._problem = LargeProblem(landmarks, blocks.n, scales)
+        self._message = broadcast(result.sums, result.beta, settings)
+        self._warn()
+        return self
+
+    def _fit_landmarks(self, sample: Views, rng: Any) -> tuple[KernelMultiviewNMF, Problem]:
+        """The exact model of a few prototypes, on the scale of the sample."""
+        kernels = [as_factored(kernel) for kernel in self._kernels(sample.names)]
+        pilot = clone(self).set_params(kernel=kernels, init="kkmeans", factored=False, verbose=0)
+        pilot.set_params(random_state=rng.randint(2**31 - 1))
+        views = pilot._check_views(prototypes(sample, LANDMARKS, rng))
+        problem = pilot._build(views, fit_scalers(sample, kernels, self.scale))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say is said of all samples
+            pilot._fit_problem(problem)
+        return pilot, problem
 
     def transform(self, X: Any) -> Array:
         """Memberships of new samples (n x k): the model's own problem, solved at the fitted centroids.
@@ -308,88 +393,91 @@ class KernelMultiviewNMF(MultiviewClusterer):
             n_repeats,
         )
 
-    def _build(self, views: Views) -> Problem:
-        kernels = [make_kernel(kernel) for kernel in per_view(self.kernel, views.names, "kernel")]
+    def _kernels(self, names: list[str]) -> list[Any]:
+        return [make_kernel(kernel) for kernel in per_view(self.kernel, names, "kernel")]
+
+    def _build(self, views: Views, scalers: list[Any] | None = None) -> Problem:
+        kernels = self._kernels(views.names)
         theta = per_view(self.theta, views.names, "theta")
         graphs = [
             make_graph(graph) if weight else None
             for graph, weight in zip(per_view(self.graph, views.names, "graph"), theta, strict=True)
         ]
         context = Context(normalize=self.normalize, n_clusters=self.n_clusters)
-        return Problem.of(views, kernels, graphs, self.scale, context)
+        return Problem.of(views, kernels, graphs, scalers or fit_scalers(views, kernels, self.scale), context)
 
-    def _settings(self, problem: Problem) -> Settings:
-        v = len(problem.views)
-        laplacians = [view.laplacian for view in problem.views]
+    def _settings(self, operators: Sequence[Any], sigmas: list[float], problem: Problem) -> Settings:
+        """Constants of the objective; how views stand among each other is told by `problem`."""
         if self.calibrate:
             standing = problem.standing(self.n_clusters)
             charge = shared_vote(standing.copies, self.gamma)
-            calibration = Calibration.of(problem.operators, self.n_clusters, standing.doubts, charge)
+            calibration = Calibration.of(operators, self.n_clusters, standing.doubts, charge)
         else:
-            calibration = Calibration.identity(v)
+            calibration = Calibration.identity(len(operators))
+        sizes = np.array([operator.size for operator in operators])
+        self._range_per_sample = np.vstack([calibration.offset / sizes, calibration.scale / sizes])
         return Settings(
             lam=nonnegative_per_view(self.lam, self.view_names_, "lam"),
             theta=nonnegative_per_view(self.theta, self.view_names_, "theta"),
             gamma=float(self.gamma),
-            traces=np.array([operator.diagonal().sum(dtype=np.float64) for operator in problem.operators]),
-            sigmas=np.array([0.0 if lap is None else lap.sigma for lap in laplacians]),
+            traces=np.array([operator.trace() for operator in operators]),
+            sigmas=np.array(sigmas),
             calibration=calibration,
             n_steps=self.inner_iter,
             max_iter=self.max_iter,
             tol=self.tol,
         )
 
-    def _starts(self, problem: Problem) -> Iterator[Array]:
+    def _starts(self, n: int, problem: Problem | None = None) -> Iterator[Array]:
         """Memberships (k x n) to begin from, one per start."""
         rng = check_random_state(self.random_state)
         if not isinstance(self.init, str):
-            G = given_start(self.init, problem.n, self.n_clusters)
+            G = given_start(self.init, n, self.n_clusters)
             yield as_memberships(G).T.copy() if self.membership == "simplex" else G
             return
-        if self.init == "random":
+        if self.init == "random" or problem is None:
             for _ in range(self.n_init):
-                yield random_memberships(problem.n, self.n_clusters, rng, self.membership)
+                yield random_memberships(n, self.n_clusters, rng, self.membership)
             return
         features, observed = problem.start_features(self.n_clusters)
         for _ in range(self.n_init):
             labels = kernel_kmeans(features, observed, self.n_clusters, rng)
             yield soft_memberships(labels, self.n_clusters)
 
-    def _best_of_starts(self, problem: Problem, settings: Settings) -> tuple[Result, Shard]:
+    def _best_of_starts(self, problem: Problem, settings: Settings) -> tuple[Result, Serial]:
         """Solve from every start and keep the least objective."""
-        best: tuple[Result, Shard] | None = None
-        for number, start in enumerate(self._starts(problem)):
+        best: tuple[Result, Serial] | None = None
+        for number, start in enumerate(self._starts(problem.n, problem)):
             shard = problem.shard(PROJECTIONS[self.membership], self.sharpness)
             shard.start(start)
-            result = solve([shard], settings, BACKENDS[self.backend], self._progress)
-            if self.verbose:
-                print(f"start {number + 1}: objective {result.objective:.6g}, {result.n_iter} iterations")
+            team = Serial([shard])
+            result = solve(team, settings, self._progress)
+            self._say(f"start {number + 1}: objective {result.objective:.6g}, {result.n_iter} iterations")
             if best is None or result.objective < best[0].objective:
-                best = result, shard
+                best = result, team
         assert best is not None
         return best
+
+    def _say(self, message: str) -> None:
+        if self.verbose:
+            print(message)
 
     def _progress(self, iteration: int, objective: float) -> None:
         if self.verbose > 1:
             print(f"  iteration {iteration}: objective {objective:.6g}")
 
-    def _set_results(self, problem: Problem, settings: Settings, result: Result, shard: Shard) -> None:
-        G = [block.G for block in shard.blocks]
-        self.memberships_ = as_memberships(shard.G_star)
+    def _set_results(self, settings: Settings, result: Result, found: list[Any], n: int) -> None:
+        self.memberships_ = as_memberships(np.hstack([G_star for G_star, _ in found]))
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = result.beta
         self.view_memberships_ = [
-            scattered(g, view.rows, problem.n) for g, view in zip(G, problem.views, strict=True)
+            np.concatenate([scattered(*views[a], G_star.shape[1]) for G_star, views in found])
+            for a in range(len(result.beta))
         ]
         self.history_ = result.history
         self.objective_ = result.objective
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
-        self._problem = problem
-        self._message = frozen_message(problem, G, result.message, self.sharpness)
-        sizes = np.array([operator.size for operator in problem.operators])
-        calibration = settings.calibration
-        self._range_per_sample = np.vstack([calibration.offset / sizes, calibration.scale / sizes])
 
     def _warn(self) -> None:
         warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")

@@ -177,11 +177,25 @@ class FittedKNN:
 
     def cross(self, geometry: CrossGeometry) -> tuple[Any, Array]:
         """Normalised edges from new samples to training samples (n_new x n, sparse), and degrees."""
-        distances, positions = geometry.neighbours(self.n_neighbors)
-        scales = local_scales(distances, floor=float(self.scales.min()))
-        W = neighbour_weights(distances, positions, scales, self.scales, len(self.degrees))
+        W = self._edges(geometry)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         return scale_both_sides(W, degrees, self.degrees), np.ones(geometry.size)
+
+    def ties(self, geometry: CrossGeometry) -> Any:
+        """Edges from new samples to training samples (n_new x n), as shares that sum to one."""
+        return row_stochastic(self._edges(geometry))
+
+    def _edges(self, geometry: CrossGeometry) -> Any:
+        distances, positions = geometry.neighbours(self.n_neighbors)
+        scales = local_scales(distances, floor=float(self.scales.min()))
+        return neighbour_weights(distances, positions, scales, self.scales, len(self.degrees))
+
+
+def row_stochastic(W: Any) -> Any:
+    """Rows that sum to one."""
+    sums = np.asarray(W.sum(axis=1)).ravel()
+    inverse = 1.0 / np.where(sums > 0.0, sums, 1.0)
+    return sp.csr_array(sp.diags_array(inverse) @ W) if sp.issparse(W) else W * inverse[:, None]
 
 
 class GaussianGraph(BaseEstimator):
@@ -218,6 +232,10 @@ class FittedGaussianGraph:
         """Edges from new samples to training samples (n_new x n), and degrees."""
         W = gaussian(geometry.squared_distances, self.sigma)
         return W, W.sum(axis=1)
+
+    def ties(self, geometry: CrossGeometry) -> Array:
+        """Edges from new samples to training samples, as shares that sum to one."""
+        return np.asarray(row_stochastic(self.cross(geometry)[0]))
 
 
 GRAPHS: dict[str, Any] = {"knn": KNN, "gaussian": GaussianGraph}

@@ -18,11 +18,14 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, gaussian, gaussian_width
+from viewloom.landmarks import cholesky_landmarks, kmeans_landmarks
 from viewloom.operators import Cross, Explicit, Factored, Operator, unit_rows
 from viewloom.weft import Walk, WalkShape, Weft, WeftRows
 
 Array = np.ndarray
 Samples = Geometry | CrossGeometry
+NYSTROEM_CUT = 1e-10  # eigenvalues of k(L, L) below this share of the largest are noise
+NYSTROEM_ROWS, NYSTROEM_SAMPLE = 8192, 8000
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class FittedPairwise:
         return np.sqrt(diagonal)
 
     def _scaled(self, K: Array, norms: Array | None) -> Array:
-        if norms is None or self.norms is None:
+        if norms is None or self.norms is None or (np.all(norms == 1.0) and np.all(self.norms == 1.0)):
             return K
         K = K / norms[:, None]
         K /= self.norms
@@ -305,6 +308,92 @@ class Precomputed(PairwiseKernel):
         """``k(x, x)`` of samples."""
         diagonal = np.diagonal(self.gram_)
         return diagonal if samples.train is samples else np.full(samples.size, diagonal.mean())
+
+
+class Nystroem(BaseEstimator):
+    """A kernel as a factor of given rank, ``K ~ C W^+ C^T`` with ``C = k(X, L)`` and ``W = k(L, L)``.
+
+    The landmarks ``L`` are centres of k-means, or, for kernels given as functions, samples drawn by
+    block RPCholesky. Time and memory grow with the number of samples, not with its square.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="gaussian"
+    rank : int, default=300
+        Number of landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> Z = Nystroem("gaussian", rank=200).fit(Geometry(X)).operator.Z
+    >>> K = Gaussian().prepare(Geometry(X)).matrix(Geometry(X))
+    >>> bool(np.abs(Z @ Z.T - K).max() < 0.1)
+    True
+    """
+
+    def __init__(self, kernel: Any = "gaussian", rank: int = 300) -> None:
+        self.kernel = kernel
+        self.rank = rank
+
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedNystroem:
+        """Kernel of the samples of a view."""
+        kernel = make_kernel(self.kernel)
+        if not isinstance(kernel, PairwiseKernel) or isinstance(kernel, Precomputed):
+            raise ValueError(f"Nystroem takes a kernel of pairs, such as 'gaussian', got {self.kernel!r}.")
+        rows = _thinned(geometry)
+        kernel = kernel.prepare(rows)
+        landmarks = Geometry(self._landmarks(kernel, rows), geometry.name)
+        return FittedNystroem(kernel, landmarks, geometry, context.normalize)
+
+    def _landmarks(self, kernel: PairwiseKernel, rows: Geometry) -> Any:
+        if rows.size <= self.rank:
+            return rows.X
+        if not isinstance(kernel, FunctionKernel):
+            return kmeans_landmarks(rows.X, self.rank)
+
+        def columns(pivots: Array) -> Array:
+            return kernel.matrix(Geometry(rows.X[pivots]).to(rows.X))
+
+        diagonal = kernel.diagonal(rows)
+        return rows.X[cholesky_landmarks(columns, diagonal, self.rank, np.random.RandomState(0))]
+
+
+class FittedNystroem:
+    """Landmarks and ``W^(-1/2)``; the factor of any samples is ``k(X, L) W^(-1/2)``."""
+
+    def __init__(
+        self, kernel: PairwiseKernel, landmarks: Geometry, geometry: Geometry, normalize: bool
+    ) -> None:
+        self.kernel, self.landmarks, self.normalize = kernel, landmarks, normalize
+        values, vectors = scipy.linalg.eigh(kernel.matrix(landmarks))
+        keep = values > NYSTROEM_CUT * values[-1]
+        self.root = vectors[:, keep] / np.sqrt(values[keep])
+        self.operator = self._factor(geometry.X)
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+        """Factor of new samples."""
+        return self._factor(cross.X)
+
+    def _factor(self, X: Any) -> Factored:
+        Z = np.empty((X.shape[0], self.root.shape[1]), dtype=X.dtype)
+        for start in range(0, len(Z), NYSTROEM_ROWS):  # the n x rank kernel never stands beside its factor
+            rows = slice(start, start + NYSTROEM_ROWS)
+            Z[rows] = self.kernel.matrix(self.landmarks.to(X[rows])) @ self.root
+        return Factored(unit_rows(Z) if self.normalize else Z)
+
+
+def _thinned(geometry: Geometry) -> Geometry:
+    """At most some thousand samples, evenly taken: enough to place landmarks and to tell a width."""
+    step = -(-geometry.size // NYSTROEM_SAMPLE)
+    return geometry if step == 1 else Geometry(geometry.X[::step], geometry.name)
+
+
+def as_factored(kernel: Any) -> Any:
+    """The kernel, or its Nystroem factor where it would be stored entry by entry."""
+    if isinstance(kernel, Precomputed):
+        raise ValueError("A precomputed kernel is as large as it is: it cannot be factored from landmarks.")
+    return Nystroem(kernel) if isinstance(kernel, PairwiseKernel) else kernel
 
 
 KERNELS: dict[str, Any] = {

@@ -74,6 +74,9 @@ class Operator(Protocol):
     def mean(self) -> float:
         """Mean of all entries, ``1^T K 1 / n^2``."""
 
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+
 
 class Explicit:
     """A matrix whose entries are stored, dense or sparse."""
@@ -129,6 +132,10 @@ class Explicit:
         """Mean of all entries."""
         return float(self.K.mean(dtype=np.float64))
 
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum(dtype=np.float64))
+
 
 class Factored:
     """``K = Z Z^T`` with a dense or sparse factor ``Z`` (n x m)."""
@@ -175,19 +182,51 @@ class Factored:
     def centred_spectrum(self, rank: int) -> Array:
         """Largest eigenvalues of ``H K H``, falling."""
         n, m = self.Z.shape
-        if rank < 1:
-            return np.zeros(0)
         if m > n:
             return Explicit(_dense(self.Z @ self.Z.T)).centred_spectrum(rank)
-        mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
-        covariance = _dense(self.Z.T @ self.Z) - n * np.outer(mean, mean)
-        values = top_eigenpairs(covariance, min(rank, m))[0]
-        return np.pad(values, (0, rank - len(values)))
+        return self.moments().centred_spectrum(rank)
 
     def mean(self) -> float:
         """Mean of all entries."""
         mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
         return float(mean @ mean)
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum(dtype=np.float64))
+
+    def moments(self) -> Moments:
+        """Sums over samples that tell the spectrum; those of several blocks add up."""
+        total = np.asarray(self.Z.sum(axis=0, dtype=np.float64)).ravel()
+        return Moments(self.size, total, _dense(self.Z.T @ self.Z))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is known of ``K = Z Z^T`` from ``n``, ``Z^T 1`` and ``Z^T Z``."""
+
+    size: int
+    total: Array  # m
+    second: Array  # m x m
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.size + other.size, self.total + other.total, self.second + other.second)
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(np.trace(self.second))
+
+    def mean(self) -> float:
+        """Mean of all entries."""
+        return float(self.total @ self.total) / max(self.size, 1) ** 2
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
+        if rank < 1:
+            return np.zeros(0)
+        covariance = self.second - np.outer(self.total, self.total) / max(self.size, 1)
+        values = top_eigenpairs(covariance, min(rank, len(self.total)))[0]
+        return np.pad(values, (0, rank - len(values)))
 
 
 class Cross:

@@ -86,6 +86,16 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
     return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
 
 
+def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any]:
+    """How each view is brought to scale."""
+    return [
+        _gram_scaler(scale, X[where], where)
+        if isinstance(kernel, Precomputed)
+        else fit_scaler(scale, X[where])
+        for X, where, kernel in zip(views.blocks, _rows(views.present), kernels, strict=True)
+    ]
+
+
 def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
     return Columns(where) if scale is None else CentredGram(K, where)
 
@@ -123,15 +133,9 @@ class Problem:
 
     @classmethod
     def of(
-        cls, views: Views, kernels: list[Any], graphs: list[Any], scale: str | None, context: Context
+        cls, views: Views, kernels: list[Any], graphs: list[Any], scalers: list[Any], context: Context
     ) -> Problem:
         """Scale every view, then build its kernel and its graph."""
-        scalers = [
-            _gram_scaler(scale, X[where], where)
-            if isinstance(kernel, Precomputed)
-            else fit_scaler(scale, X[where])
-            for X, where, kernel in zip(views.blocks, _rows(views.present), kernels, strict=True)
-        ]
         rows = _rows(telling(views, scalers))
         geometries = [
             (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)

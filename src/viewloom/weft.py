@@ -100,11 +100,13 @@ class Weft:
         where = self.rows[view]
         return self.M if len(where) == self.n else self.M[where][:, where]
 
-    def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> WeftRows:
-        """Edges of new samples: per view, and woven."""
+    def cross(
+        self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int, *, fuse: bool = True
+    ) -> WeftRows:
+        """Edges of new samples: per view, and woven; without those of all features side by side if asked."""
         edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
         fused = None
-        if self.fusion is not None and self.fused is not None:
+        if fuse and self.fusion is not None and self.fused is not None:
             X = self.fusion.side_by_side({a: cross.X for a, cross in crosses.items()}, rows, n)
             fused = self.fused.cross(self.fusion.geometry.to(X))[0]
         W = self._woven(edges, rows, n, fused)

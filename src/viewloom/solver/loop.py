@@ -10,11 +10,10 @@ import numpy as np
 
 from viewloom.solver.history import History, new_history, record, settled
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
-from viewloom.solver.shard import Shard, ViewMessage, ViewSums
+from viewloom.solver.shard import Shard, Team, ViewMessage, ViewSums
 from viewloom.solver.updates import update_beta, update_P
 
 Array = np.ndarray
-Runner = Callable[..., list[ViewSums]]
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,8 @@ class Result:
 
 
 def solve(
-    shards: list[Shard],
+    team: Team,
     settings: Settings,
-    run: Runner,
     progress: Callable[[int, float], None] | None = None,
 ) -> Result:
     """Minimise Eq. 4 from the memberships in the shards.
@@ -61,7 +59,7 @@ def solve(
     ``beta``, in the order of Algorithm 1. Each block minimises or decreases the objective, so the
     history never increases.
     """
-    sums = run(Shard.sums, shards)
+    sums = team.total(Shard.sums)
     beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
     history = new_history()
     message: list[ViewMessage] = []
@@ -69,7 +67,7 @@ def solve(
     for iteration in range(settings.max_iter):
         began = time.perf_counter()
         message = broadcast(sums, beta, settings)
-        sums = run(Shard.step, shards, message, settings.n_steps)
+        sums = team.total(Shard.step, message, settings.n_steps)
         terms = evaluate(message, sums, settings.traces)
         q = settings.calibration(terms.losses(settings.lam, settings.theta))
         beta = update_beta(q, settings.gamma)

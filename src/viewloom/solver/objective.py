@@ -33,11 +33,12 @@ equals the first where memberships are hard.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from viewloom.operators import Operator
+from viewloom.operators import Moments, Operator
 
 Array = np.ndarray
 EVEN = 50.0  # from this gamma on weights hardly differ, and powers of it overflow
@@ -86,7 +87,9 @@ class Calibration:
         return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views), np.ones(n_views))
 
     @classmethod
-    def of(cls, operators: list[Operator], n_clusters: int, doubts: Array, charge: Array) -> Calibration:
+    def of(
+        cls, operators: Sequence[Operator | Moments], n_clusters: int, doubts: Array, charge: Array
+    ) -> Calibration:
         """Constants of each view, from the spectrum of its centred kernel."""
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
         return cls(ranges[:, 0], ranges[:, 1], doubts, charge)
@@ -101,7 +104,7 @@ def shared_vote(copies: Array, gamma: float) -> Array:
     return np.asarray(copies ** min(gamma - 1.0, EVEN))
 
 
-def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:
+def explained_range(operator: Operator | Moments, n_clusters: int) -> tuple[float, float]:
     """Least reconstruction error possible, and how far a single cluster lies above it.
 
     Memberships that sum to one span the constant vector, so ``P G`` projects on a space that holds
@@ -109,8 +112,7 @@ def explained_range(operator: Operator, n_clusters: int) -> tuple[float, float]:
     the ``k - 1`` largest eigenvalues of the centred kernel ``K_c``, and one cluster leaves
     ``tr(K_c)``.
     """
-    total = float(operator.diagonal().sum(dtype=np.float64)) - operator.size * operator.mean()
-    total = max(total, 0.0)
+    total = max(operator.trace() - operator.size * operator.mean(), 0.0)
     best = float(operator.centred_spectrum(min(n_clusters - 1, operator.size)).clip(0.0).sum())
     span = min(best, total)
     return total - span, span if span > 1e-12 * max(total, 1e-300) else max(total, 1.0)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -126,6 +125,19 @@ class Shard:
         return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
 
 
+class Team(Protocol):
+    """Shards, wherever they are (see `viewloom.backends`)."""
+
+    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """``function(shard, *args)`` of every shard, in the order of rows."""
+
+    def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
+        """``function(shard, part)`` of every shard and its part."""
+
+    def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
+        """Lists, one entry per view, added up over shards."""
+
+
 def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quadratic:
     # (1 - rho) g^T A g + rho diag(A)^T g: the quadratic form of a mixed reconstruction error
     A, B = (1.0 - rho) * m.A, PtK - (rho / 2.0 * np.diagonal(m.A)[:, None]).astype(PtK.dtype)
@@ -134,8 +146,3 @@ def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quad
     slack = m.sigma - block.laplacian.degree
     smooth = slack * block.G + block.laplacian.adjacency.lift(m.neighbours)  # G (sigma I - L)
     return Quadratic(A, B + m.theta * smooth, m.theta * m.sigma, m.lam, m.weight, block.rows)
-
-
-def add_up(parts: list[list[ViewSums]]) -> list[ViewSums]:
-    """Sums of all shards, view by view."""
-    return [reduce(ViewSums.__add__, view) for view in zip(*parts, strict=True)]

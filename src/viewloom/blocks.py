@@ -1,0 +1,221 @@
+"""Views that are read a block of rows at a time: more samples than memory, files, or a cluster's arrays.
+
+A view may be anything with a `shape` whose rows can be sliced: an array, a sparse matrix, a
+`numpy.memmap`, a Zarr or Dask array, a data frame, or a path to a `.npy`, `.parquet` or `.zarr`
+file. Blocks are ordinary `Views`, checked as such, so that nothing else need know where rows come
+from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from viewloom.views import Views, is_multiview
+
+Array = np.ndarray
+BLOCK_ROWS = 16_384
+FILE_SUFFIXES = (".npy", ".parquet", ".zarr")
+
+
+class Blocks:
+    """Named views of the same samples, readable by blocks of consecutive rows.
+
+    Parameters
+    ----------
+    data : dict, list or Views
+        One source per view; a list calls them ``view0``, ``view1``, ...
+    rows : int, default=16384
+        Rows of a block.
+    bounds : list of int, optional
+        First row of every block and one past the last, instead of equal blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blocks = Blocks({"mri": np.ones((5, 2)), "pet": np.ones((5, 3))}, rows=2)
+    >>> [len(block) for block in blocks]
+    [2, 2, 1]
+    """
+
+    def __init__(self, data: Any, *, rows: int = BLOCK_ROWS, bounds: Sequence[int] | None = None) -> None:
+        named = _named_sources(data)
+        self.names = list(named)
+        self.sources = list(named.values())
+        self.n = _common_length(named)
+        self.present = data.present if isinstance(data, Views) else None
+        self.ranges = list(pairwise(bounds or [*range(0, self.n, rows), self.n]))
+
+    def __iter__(self) -> Iterator[Views]:
+        return (self.read(*rows) for rows in self.ranges)
+
+    def read(self, start: int, stop: int) -> Views:
+        """Rows from start to stop as views."""
+        return self._views([source[start:stop] for source in self.sources], slice(start, stop))
+
+    def take(self, positions: Array) -> Views:
+        """Rows at rising positions."""
+        return self._views([_taken(source, positions) for source in self.sources], positions)
+
+    def sample(self, count: int, rng: np.random.RandomState) -> Views:
+        """Random rows, in rising order; the same whatever the blocks."""
+        if count >= self.n:
+            return self.read(0, self.n)
+        return self.take(np.sort(rng.choice(self.n, size=count, replace=False)))
+
+    def _views(self, parts: list[Any], rows: Any) -> Views:
+        present = None if self.present is None else self.present[rows]
+        return Views(dict(zip(self.names, map(_in_memory, parts), strict=True)), present=present)
+
+
+def count_rows(data: Any) -> int | None:
+    """Number of samples of data of any kind, without reading it; None where it cannot be told."""
+    if isinstance(data, (Views, Blocks)):
+        return data.shape[0] if isinstance(data, Views) else data.n
+    try:
+        return _common_length(_named_sources(data))
+    except (TypeError, ValueError, IndexError, AttributeError):
+        return None
+
+
+def is_remote(data: Any) -> bool:
+    """Whether a view lies in a file or on a cluster."""
+    return not isinstance(data, Views) and any(
+        isinstance(X, (str, Path, np.memmap)) or hasattr(X, "dask") or hasattr(X, "chunks")
+        for X in _parts(data)
+    )
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether rows are computed by Dask."""
+    return hasattr(X, "dask")
+
+
+class MemmapRows:
+    """Rows of an array on disk, read when asked for, so that it can be sent to other processes."""
+
+    def __init__(self, array: np.memmap) -> None:
+        if not array.flags.c_contiguous:
+            raise ValueError("A memory-mapped view must be stored row by row (C order).")
+        self.path, self.offset = str(array.filename), int(array.offset)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(self.shape[0])
+        width = self.shape[1] * self.dtype.itemsize
+        count = max(stop - start, 0) * self.shape[1]
+        values = np.fromfile(self.path, self.dtype, count, offset=self.offset + start * width)
+        return values.reshape(-1, self.shape[1])
+
+
+class ParquetRows:
+    """Rows of a Parquet file, read by row groups."""
+
+    def __init__(self, path: str | Path) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = str(path)
+        metadata = pq.ParquetFile(self.path).metadata
+        self.shape = (metadata.num_rows, metadata.num_columns)
+        sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+        self._first = [0, *np.cumsum(sizes).tolist()]
+
+    def __getitem__(self, rows: slice) -> pd.DataFrame:
+        import pyarrow.parquet as pq
+
+        start, stop, _ = rows.indices(self.shape[0])
+        low = max(bisect_right(self._first, start) - 1, 0)
+        high = max(bisect_right(self._first, max(stop - 1, start)), low + 1)
+        frame = pq.ParquetFile(self.path).read_row_groups(list(range(low, high))).to_pandas()
+        return frame.iloc[start - self._first[low] : stop - self._first[low]]
+
+
+def _source(X: Any) -> Any:
+    """A view whose rows can be sliced, from what a user may give."""
+    if isinstance(X, (str, Path)):
+        X = _opened(Path(X))
+    if isinstance(X, np.memmap):
+        return MemmapRows(X)
+    if isinstance(X, pd.DataFrame):
+        return FrameRows(X)
+    if type(X).__module__.startswith("dask.dataframe") or type(X).__module__.startswith("dask_expr"):
+        X = X.to_dask_array(lengths=True)
+    if sp.issparse(X):
+        return sp.csr_array(X)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(f"A view must have two dimensions, got {len(X.shape)}.")
+    return X
+
+
+class FrameRows:
+    """Rows of a data frame, by position."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.shape = frame, frame.shape
+
+    def __getitem__(self, rows: Any) -> pd.DataFrame:
+        return self.frame.iloc[rows]
+
+
+def _opened(path: Path) -> Any:
+    if not path.exists():
+        raise ValueError(f"There is no file {path.name!r}.")
+    if path.suffix == ".npy":
+        return np.load(path, mmap_mode="r")
+    if path.suffix == ".parquet":
+        return ParquetRows(path)
+    if path.suffix == ".zarr":
+        import zarr
+
+        return zarr.open_array(path, mode="r")
+    raise ValueError(f"A view given as a file must end in {' or '.join(FILE_SUFFIXES)}, got {path.name!r}.")
+
+
+def _parts(data: Any) -> list[Any]:
+    if isinstance(data, Mapping):
+        return list(data.values())
+    return list(data) if isinstance(data, (list, tuple)) else [data]
+
+
+def _named_sources(data: Any) -> dict[str, Any]:
+    if isinstance(data, Views):
+        return {name: _source(X) for name, X in data.items()}
+    if isinstance(data, Mapping):
+        return {str(name): _source(X) for name, X in data.items()}
+    several = is_multiview(data) or (isinstance(data, (list, tuple)) and is_remote(data))
+    parts = data if several else [data]
+    return {f"view{a}": _source(X) for a, X in enumerate(parts)}
+
+
+def _common_length(named: Mapping[str, Any]) -> int:
+    lengths = {name: int(source.shape[0]) for name, source in named.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"Views must have the same number of samples, got {lengths}.")
+    return next(iter(lengths.values()))
+
+
+def _taken(source: Any, positions: Array) -> Any:
+    """Rows at rising positions: at once where the source can, else block by block."""
+    if isinstance(source, (np.ndarray, FrameRows)) or sp.issparse(source) or is_lazy(source):
+        return source[positions]
+    parts = []
+    for start in range(0, source.shape[0], BLOCK_ROWS):
+        low, high = np.searchsorted(positions, (start, start + BLOCK_ROWS))
+        if high > low:
+            block = source[start : min(start + BLOCK_ROWS, source.shape[0])]
+            chosen = positions[low:high] - start
+            parts.append(block.iloc[chosen] if isinstance(block, pd.DataFrame) else np.asarray(block)[chosen])
+    return pd.concat(parts) if isinstance(parts[0], pd.DataFrame) else np.concatenate(parts)
+
+
+def _in_memory(part: Any) -> Any:
+    return part.compute() if is_lazy(part) else part

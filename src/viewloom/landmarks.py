@@ -1,0 +1,100 @@
+"""Few samples that stand for many: prototypes of a large cohort, and landmarks of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from viewloom.views import Views
+
+Array = np.ndarray
+MEMBERS = 3  # a prototype is a mixture: nobody can be read off it
+LANDMARK_ITER = 10
+
+
+def prototypes(views: Views, count: int, rng: np.random.RandomState) -> Views:
+    """`count` means of three samples each: a random one and the two most like it in all views together.
+
+    A prototype has a view where a member has it. So prototypes have the density of the cohort, and
+    none is a sample. Where there are few samples they are returned as they are.
+    """
+    if len(views) <= count:
+        return views
+    side = _side_by_side(views)
+    seeds = np.sort(rng.choice(len(views), size=count, replace=False))
+    members = NearestNeighbors(n_neighbors=MEMBERS).fit(side).kneighbors(side[seeds], return_distance=False)
+    put = _incidence(members, len(views))
+    means = [_group_means(put, X, views.present[:, a]) for a, X in enumerate(views.blocks)]
+    present = np.column_stack([seen for _, seen in means])
+    return views._replace(blocks=[mean for mean, _ in means], present=present, ids=None)
+
+
+def _side_by_side(views: Views) -> Any:
+    """All features, each view scaled, zero where a sample lacks it, and divided by the root of its width."""
+    sides = [_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)]
+    sparse = any(sp.issparse(side) for side in sides)
+    return sp.csr_array(sp.hstack(sides)) if sparse else np.hstack(sides)
+
+
+def _side(X: Any, present: Array) -> Any:
+    scaler = MaxAbsScaler() if sp.issparse(X) else StandardScaler()
+    width = np.sqrt(X.shape[1])
+    if sp.issparse(X):
+        return scaler.fit_transform(X) / width
+    scaler.fit(X[present])
+    return np.where(present[:, None], scaler.transform(X) / width, 0.0)
+
+
+def _incidence(members: Array, n: int) -> sp.csr_array:
+    """Which samples a group consists of (groups x samples)."""
+    groups = np.repeat(np.arange(len(members)), members.shape[1])
+    return sp.csr_array((np.ones(members.size), (groups, members.ravel())), shape=(len(members), n))
+
+
+def _group_means(put: sp.csr_array, X: Any, present: Array) -> tuple[Any, Array]:
+    """Means over the members that have a view (dtype kept), and which groups have any."""
+    sizes = put @ present.astype(float)
+    inverse = 1.0 / np.maximum(sizes, 1.0)
+    if sp.issparse(X):
+        means: Any = sp.csr_array(sp.diags_array(inverse) @ (put @ X))
+    else:
+        means = (put @ np.where(present[:, None], X, 0.0)) * inverse[:, None]
+        means[sizes == 0.0] = np.nan
+    return means.astype(X.dtype), sizes > 0.0
+
+
+def kmeans_landmarks(X: Any, count: int) -> Array:
+    """Centres of k-means: landmarks that halve the error of random ones."""
+    return np.asarray(KMeans(count, n_init=1, max_iter=LANDMARK_ITER, random_state=0).fit(X).cluster_centers_)
+
+
+def cholesky_landmarks(
+    column: Callable[[Array], Array], diagonal: Array, count: int, rng: np.random.RandomState, block: int = 50
+) -> Array:
+    """Samples on which a partial Cholesky factor of a kernel rests, drawn by what is left of the diagonal.
+
+    Block RPCholesky: pivots are drawn in blocks with probability proportional to the residual
+    diagonal; ``column(pivots)`` gives their columns of the kernel (n x pivots). For kernels whose
+    features cannot be averaged.
+    """
+    residual, F = diagonal.astype(np.float64).copy(), np.zeros((len(diagonal), 0))
+    chosen: list[int] = []
+    while len(chosen) < count and residual.max() > 1e-10 * diagonal.max():
+        size = min(block, count - len(chosen), int((residual > 0.0).sum()))
+        pivots = np.unique(rng.choice(len(diagonal), size=size, replace=False, p=residual / residual.sum()))
+        G = column(pivots) - F @ F[pivots].T
+        values, vectors = scipy.linalg.eigh(G[pivots])
+        keep = values > 1e-10 * values[-1]
+        new = G @ (vectors[:, keep] / np.sqrt(values[keep]))
+        F = np.hstack([F, new])
+        residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
+        residual[pivots] = 0.0
+        chosen.extend(pivots.tolist())
+    return np.sort(np.array(chosen))
