@@ -28,7 +28,7 @@ from viewloom.blocks import Blocks, count_rows
 from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
 from viewloom.importance import linear_importance, permutation_importance
 from viewloom.kernels import Context, FittedLinear, Gaussian, Precomputed, as_factored, make_kernel
-from viewloom.landmarks import prototypes
+from viewloom.landmarks import landmark_views
 from viewloom.large import (
     LANDMARKS,
     SAMPLE_ROWS,
@@ -41,7 +41,7 @@ from viewloom.large import (
     tie_sums,
 )
 from viewloom.operators import Moments
-from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message
+from viewloom.problem import NewSamples, Problem, UnitRows, consensus_error, fit_scalers, frozen_message
 from viewloom.solver.loop import Result, Settings, broadcast, solve
 from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
@@ -107,10 +107,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
     max_iter : int, default=200
     tol : float, default=1e-4
         Stop when the objective falls by less than this share in an iteration.
-    factored : bool or "auto", default="auto"
-        Whether samples are tied to a few thousand landmarks rather than to each other, so that time
-        and memory grow with their number and not with its square. "auto" does so beyond 20 000
-        samples.
+    factored : bool, int or "auto", default="auto"
+        Whether samples are tied to landmarks rather than to each other, so that time and memory
+        grow with their number and not with its square: True takes 2000 landmarks, a number so many.
+        "auto" does so beyond 20 000 samples.
     backend : {"auto", "serial", "threads", "dask"}, default="auto"
         Who works on blocks of samples where kernels are factored: one thread after another, all
         cores, or the workers of the running Dask client. "auto" takes Dask for Dask's arrays and
@@ -160,7 +160,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "factored": [StrOptions({"auto"}), "boolean"],
+        "factored": [StrOptions({"auto"}), "boolean", Interval(Integral, 2, None, closed="left")],
         "backend": [StrOptions({"auto", *TEAMS})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -185,7 +185,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         inner_iter: int = 10,
         max_iter: int = 200,
         tol: float = 1e-4,
-        factored: bool | str = "auto",
+        factored: bool | int | str = "auto",
         backend: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -274,6 +274,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self._warn()
         return self
 
+    @property
+    def _n_landmarks(self) -> int:
+        return LANDMARKS if isinstance(self.factored, (bool, str)) else int(self.factored)
+
     def _is_large(self, X: Any) -> bool:
         """Whether all samples are tied to landmarks rather than to each other."""
         if self.factored != "auto":
@@ -288,7 +292,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """Fit on landmarks, tie every sample to them, and go on with all samples (see `viewloom.large`)."""
         rng = check_random_state(self.random_state)
         self._say(
-            f"{blocks.n} samples: factored kernels on about {LANDMARKS} landmarks (factored=False is exact)"
+            f"{blocks.n} samples, tied to {self._n_landmarks} landmarks; factored=False for exact kernels"
         )
         sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
         pilot, landmarks = self._fit_landmarks(sample, rng)
@@ -319,8 +323,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         kernels = [as_factored(kernel) for kernel in self._kernels(sample.names)]
         pilot = clone(self).set_params(kernel=kernels, init="kkmeans", factored=False, verbose=0)
         pilot.set_params(random_state=rng.randint(2**31 - 1))
-        views = pilot._check_views(prototypes(sample, LANDMARKS, rng))
-        problem = pilot._build(views, fit_scalers(sample, kernels, self.scale))
+        scalers = fit_scalers(sample, kernels, self.scale)
+        counts = any(isinstance(scaler, UnitRows) for scaler in scalers)
+        views = pilot._check_views(landmark_views(sample, self._n_landmarks, rng, mix=not counts))
+        problem = pilot._build(views, scalers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say is said of all samples
             pilot._fit_problem(problem)

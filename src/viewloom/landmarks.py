@@ -1,4 +1,4 @@
-"""Few samples that stand for many: prototypes of a large cohort, and landmarks of a kernel."""
+"""Few samples that stand for many: landmarks of a cohort, and of a kernel."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from viewloom.views import Views
 
 Array = np.ndarray
-MEMBERS = 3  # a prototype is a mixture: nobody can be read off it
+MEMBERS = 3  # of a mixture, so that nobody can be read off it
 LANDMARK_ITER = 10
 
 
-def prototypes(views: Views, count: int, rng: np.random.RandomState) -> Views:
-    """`count` means of three samples each: a random one and the two most like it in all views together.
+def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix: bool = True) -> Views:
+    """`count` random samples, or with `mix` means of each of them and the two most like it in all views.
 
-    A prototype has a view where a member has it. So prototypes have the density of the cohort, and
-    none is a sample. Where there are few samples they are returned as they are.
+    So landmarks have the density of the cohort, and with `mix` none is a sample. A mean has a view
+    where a member has it. Counts are better not mixed: the mean of three short texts is like no
+    text. Where there are few samples they are returned as they are.
     """
     if len(views) <= count:
         return views
+    chosen = np.sort(rng.choice(len(views), size=count, replace=False))
+    if not mix:
+        return views[chosen]
     side = _side_by_side(views)
-    seeds = np.sort(rng.choice(len(views), size=count, replace=False))
-    members = NearestNeighbors(n_neighbors=MEMBERS).fit(side).kneighbors(side[seeds], return_distance=False)
+    members = NearestNeighbors(n_neighbors=MEMBERS).fit(side).kneighbors(side[chosen], return_distance=False)
     put = _incidence(members, len(views))
     means = [_group_means(put, X, views.present[:, a]) for a, X in enumerate(views.blocks)]
     present = np.column_stack([seen for _, seen in means])

@@ -1,6 +1,6 @@
 """Problems whose cost grows with the number of samples, not with its square.
 
-A few thousand landmarks stand for the cohort (`viewloom.landmarks.prototypes`): on them the exact
+A few thousand landmarks stand for the cohort (`viewloom.landmarks.landmark_views`): on them the exact
 problem is built and solved. Every sample is then tied to the landmarks that are nearest to it in
 each view, which gives it a row of each kernel's factor ``Z`` and of the anchor graph ``W = B B^T``.
 From there on all samples take part, in blocks of rows that know nothing of each other.
@@ -116,11 +116,15 @@ def _ties(view: FittedView, cross: CrossGeometry, dtype: Any) -> Laplacian | Non
 def _nobody(view: FittedView, dtype: Any) -> ViewBlock:
     """A view that no sample of a block has."""
     nothing = np.arange(0)
-    m, width = view.geometry.size, view.kernel.operator.Z.shape[1]
+    m, width = view.geometry.size, _width(view.kernel.operator)
     laplacian = None
     if view.graph is not None:
         laplacian = Laplacian(Factored(sp.csr_array((0, m), dtype=dtype)), np.ones(0, dtype=dtype), 1.0)
     return ViewBlock(Factored(np.zeros((0, width), dtype=dtype)), laplacian, nothing)
+
+
+def _width(operator: Any) -> int:
+    return int(operator.Z.shape[1])
 
 
 def tie_sums(shard: Shard) -> list[Array]:
