@@ -5,6 +5,7 @@ from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.comparison import compare
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.metrics import clustering_report
+from viewloom.persistence import load
 from viewloom.selection import choose_k, select
 from viewloom.views import PerView, Views
 
@@ -22,6 +23,7 @@ __all__ = [
     "datasets",
     "inspection",
     "kernels",
+    "load",
     "metrics",
     "select",
     "simulate",

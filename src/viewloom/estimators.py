@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
@@ -41,7 +42,8 @@ from viewloom.large import (
     tie_sums,
 )
 from viewloom.operators import Moments
-from viewloom.problem import NewSamples, Problem, UnitRows, consensus_error, fit_scalers, frozen_message
+from viewloom.persistence import save, storable
+from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message, mixable
 from viewloom.solver.loop import Result, Settings, broadcast, solve
 from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
@@ -146,6 +148,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
     >>> min(zip(model.view_weights_, model.view_names_))[1]
     'noise'
     """
+
+    PER_SAMPLE = ("labels_", "memberships_", "view_memberships_")  # results that tell of single samples
 
     _parameter_constraints: dict[str, list] = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -313,7 +317,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
             team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
         result = solve(team, settings, self._progress)
         self._set_results(settings, result, team.each(memberships), blocks.n)
-        self._problem = LargeProblem(landmarks, blocks.n, scales)
+        mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
+        self._problem = LargeProblem(landmarks, blocks.n, scales, mixed)
         self._message = broadcast(result.sums, result.beta, settings)
         self._warn()
         return self
@@ -324,8 +329,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         pilot = clone(self).set_params(kernel=kernels, init="kkmeans", factored=False, verbose=0)
         pilot.set_params(random_state=rng.randint(2**31 - 1))
         scalers = fit_scalers(sample, kernels, self.scale)
-        counts = any(isinstance(scaler, UnitRows) for scaler in scalers)
-        views = pilot._check_views(landmark_views(sample, self._n_landmarks, rng, mix=not counts))
+        views = landmark_views(sample, self._n_landmarks, rng, mix=mixable(scalers))
+        views = pilot._check_views(views)
         problem = pilot._build(views, scalers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say is said of all samples
@@ -398,6 +403,27 @@ class KernelMultiviewNMF(MultiviewClusterer):
             check_random_state(0 if self.random_state is None else self.random_state),
             n_repeats,
         )
+
+    @property
+    def needs_no_training_rows(self) -> bool:
+        """Whether new samples are placed by landmarks that are mixtures of samples."""
+        check_is_fitted(self)
+        return isinstance(self._problem, LargeProblem) and self._problem.mixed
+
+    def save(self, path: str | os.PathLike[str], *, store: str = "auto") -> None:
+        """Write the fitted model to one file without code in it; `viewloom.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom ``*.safetensors``.
+        store : {"auto", "landmarks"}, default="auto"
+            "auto" keeps what the model needs to place new samples and all results. For exact kernels
+            that are the training rows; the file's metadata says so. "landmarks" keeps nothing of any
+            one subject, neither rows nor labels, and is possible for models fitted with `factored`.
+        """
+        check_is_fitted(self)
+        save(self, path, store=store)
 
     def _kernels(self, names: list[str]) -> list[Any]:
         return [make_kernel(kernel) for kernel in per_view(self.kernel, names, "kernel")]
@@ -504,3 +530,14 @@ class KernelMultiviewNMF(MultiviewClusterer):
             if float(np.abs(shard.G_star - before).max(initial=0.0)) <= PLACE_TOL:
                 break
         return shard, message
+
+
+storable(
+    KernelMultiviewNMF,
+    (
+        *KernelMultiviewNMF._get_param_names(),
+        *KernelMultiviewNMF.PER_SAMPLE,
+        *("view_names_", "view_features_", "view_weights_", "n_features_in_", "feature_names_in_"),
+        *("history_", "objective_", "n_iter_", "converged_", "_problem", "_message", "_range_per_sample"),
+    ),
+)

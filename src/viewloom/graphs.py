@@ -170,10 +170,12 @@ class FittedKNN:
         """``D^-1/2 W D^-1/2``, sparse."""
         return scale_both_sides(self.W, self.degrees, self.degrees)
 
+    bound = 2.0  # of the spectrum of a normalised Laplacian
+
     @property
     def laplacian(self) -> Laplacian:
         """Normalised Laplacian."""
-        return Laplacian(Explicit(self.S), np.ones(self.S.shape[0]), 2.0)
+        return Laplacian(Explicit(self.S), np.ones(self.S.shape[0]), self.bound)
 
     def cross(self, geometry: CrossGeometry) -> tuple[Any, Array]:
         """Normalised edges from new samples to training samples (n_new x n, sparse), and degrees."""
@@ -225,8 +227,8 @@ class FittedGaussianGraph:
         W = gaussian(squared_distances, sigma)
         np.fill_diagonal(W, 1.0)
         degree = W.sum(axis=1)
-        largest = top_eigenpairs(np.diag(degree) - W, 1)[0][0]
-        self.laplacian = Laplacian(Explicit(W), degree, float(largest))
+        self.bound = float(top_eigenpairs(np.diag(degree) - W, 1)[0][0])
+        self.laplacian = Laplacian(Explicit(W), degree, self.bound)
 
     def cross(self, geometry: CrossGeometry) -> tuple[Array, Array]:
         """Edges from new samples to training samples (n_new x n), and degrees."""

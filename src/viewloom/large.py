@@ -40,11 +40,14 @@ class LargeProblem:
     scales : list of (m,) arrays or None
         Per view ``Lambda^-1/2``, ``Lambda`` the sum of all samples' ties to each landmark: with
         row-stochastic ties ``B``, the graph ``B Lambda^-1 B^T`` has degrees of one.
+    mixed : bool
+        Whether landmarks are means of samples, so that no sample is kept.
     """
 
     landmarks: Problem
     n: int
     scales: list[Array | None]
+    mixed: bool = False
 
     @property
     def views(self) -> list[FittedView]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +94,11 @@ def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any
         else fit_scaler(scale, X[where])
         for X, where, kernel in zip(views.blocks, _rows(views.present), kernels, strict=True)
     ]
+
+
+def mixable(scalers: Iterable[Any]) -> bool:
+    """Whether the mean of a few samples is like a sample: not where they are counts."""
+    return not any(isinstance(scaler, UnitRows) for scaler in scalers)
 
 
 def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
@@ -292,4 +297,4 @@ def _cross_laplacian(graph: Any, cross: CrossGeometry) -> Laplacian | None:
     if graph is None:
         return None
     rows, degree = graph.cross(cross)
-    return Laplacian(Cross(rows, np.zeros(cross.size)), degree, graph.laplacian.sigma)
+    return Laplacian(Cross(rows, np.zeros(cross.size)), degree, graph.bound)

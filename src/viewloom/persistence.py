@@ -1,0 +1,324 @@
+"""Models in one file that can carry no code: numbers as safetensors, the rest as JSON.
+
+The file is a safetensors file. Its tensors are called ``0``, ``1``, ...; its metadata has one entry,
+``viewloom``, a JSON object of
+
+``format``    "viewloom-model";
+``version``   of this layout, a whole number (see `VERSION`);
+``holds``     "training rows" or "landmarks": what a reader could learn of subjects;
+``digest``    SHA-256 over structure and tensors, so that damage is noticed;
+``model``     JSON. Objects are ``{"is": class, field: value, ...}``, classes and fields from a fixed list,
+              arrays are ``{"tensor": name}``, everything else is itself;
+``extra``     JSON of what the caller stored beside the model.
+
+Reading makes objects of the listed classes only, sets the listed fields only, and calls nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
+
+from viewloom import graphs, kernels, large, operators, problem, weft
+from viewloom.solver.shard import ViewMessage
+
+Array = np.ndarray
+FORMAT, VERSION = "viewloom-model", 1
+KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
+LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
+DEEPEST = 40
+PathLike = str | os.PathLike[str]
+
+# What is kept of each class: what new samples need. Gram matrices and graphs of the training samples are not.
+FIELDS: dict[type, tuple[str, ...]] = {
+    problem.Problem: ("views", "n", "weft"),
+    large.LargeProblem: ("landmarks", "n", "scales", "mixed"),
+    problem.FittedView: ("rows", "scaler", "geometry", "kernel", "graph"),
+    problem.Columns: ("columns",),
+    problem.CentredGram: ("columns", "means"),
+    problem.UnitRows: ("root",),
+    StandardScaler: (
+        "with_mean",
+        "with_std",
+        "copy",
+        "mean_",
+        "var_",
+        "scale_",
+        "n_samples_seen_",
+        "n_features_in_",
+    ),
+    graphs.Geometry: ("X", "name", "_neighbours"),
+    graphs.GramGeometry: ("X", "name", "_neighbours"),
+    graphs.FittedKNN: ("n_neighbors", "scales", "degrees"),
+    graphs.FittedGaussianGraph: ("sigma", "bound"),
+    kernels.FittedLinear: ("normalize", "operator"),
+    kernels.FittedPairwise: ("kernel", "name", "norms"),
+    kernels.FittedDiffusion: ("graph", "walk", "share", "view", "columns", "operator"),
+    kernels.FittedNystroem: ("kernel", "landmarks", "normalize", "root", "operator"),
+    kernels.Linear: (),
+    kernels.Cosine: (),
+    kernels.Polynomial: ("degree", "coef0"),
+    kernels.Gaussian: ("sigma",),
+    kernels.Diffusion: ("n_neighbors", "time", "rank", "share"),
+    kernels.Precomputed: ("gram_",),
+    kernels.Nystroem: ("kernel", "rank"),
+    graphs.KNN: ("n_neighbors",),
+    graphs.GaussianGraph: ("sigma",),
+    operators.Factored: ("Z",),
+    weft.Walk: ("extension", "degrees"),
+    weft.Weft: ("rows", "n", "graphs", "standing", "weights", "fusion", "fused", "degrees"),
+    weft.Standing: ("doubts", "weights", "copies"),
+    weft.Fusion: ("weights", "parts", "geometry"),
+    weft.Part: ("centre", "factor", "sparse"),
+    ViewMessage: ("A", "C", "neighbours", "lam", "theta", "sigma", "weight"),
+}
+CLASSES: dict[str, type] = {cls.__name__: cls for cls in FIELDS}
+
+
+class DamagedFile(ValueError):
+    """A file that is no model, or no longer the one that was written."""
+
+
+def storable(cls: type, fields: tuple[str, ...]) -> None:
+    """Let objects of a class be saved and loaded: a model, with its fitted attributes."""
+    FIELDS[cls], CLASSES[cls.__name__] = fields, cls
+
+
+def save(
+    model: Any,
+    path: PathLike,
+    *,
+    store: str = "auto",
+    extra: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, Array] | None = None,
+) -> None:
+    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
+    from safetensors.numpy import save_file
+
+    holds = "landmarks" if model.needs_no_training_rows else "training rows"
+    if store == "landmarks" and holds != store:
+        raise ValueError(
+            "This model places new samples by its training rows, so it cannot be stored without them; "
+            "fit with factored=True, or a number of landmarks below a third of the samples."
+        )
+    tensors = Tensors()
+    structure = _text(_encoded(_trimmed(model, store), tensors))
+    beside = _text({"extra": dict(extra or {}), "arrays": _encoded(dict(arrays or {}), tensors)})
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "holds": holds,
+        "model": structure,
+        "extra": beside,
+    }
+    metadata["digest"] = _digest(metadata, tensors.arrays)
+    temporary = Path(f"{os.fspath(path)}.{os.getpid()}.part")
+    try:
+        save_file(tensors.arrays, temporary, {KEY: _text(metadata)})
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: PathLike) -> Any:
+    """A model that was saved before.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    The fitted model.
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is no model, was cut or changed, or comes from a later version.
+    """
+    return load_with(path)[0]
+
+
+def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
+    """A saved model with the `extra` and the `arrays` that were stored beside it."""
+    metadata, arrays = _read(path)
+    if metadata["digest"] != _digest(metadata, arrays):
+        raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
+    model = _decoded(_parsed(metadata["model"], path), arrays)
+    beside = _parsed(metadata["extra"], path)
+    return model, beside["extra"], _decoded(beside["arrays"], arrays)
+
+
+def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
+    """Metadata and tensors of a file that says it is a model."""
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {_name(path)!r}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = _checked_metadata(file.metadata() or {}, path)
+            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
+        raise DamagedFile(f"{_name(path)} is not a model file, or was cut short.") from error
+
+
+def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str]:
+    metadata = _parsed(found.get(KEY, "{}"), path)
+    whole = isinstance(metadata, dict) and all(isinstance(metadata.get(key), str) for key in ENTRIES)
+    if not whole or metadata["format"] != FORMAT:
+        raise DamagedFile(f"{_name(path)} is not a viewloom model.")
+    _check_version(metadata["version"], path)
+    return metadata
+
+
+def _check_version(version: str, path: PathLike) -> None:
+    if not version.isdigit() or int(version) < 1:
+        raise DamagedFile(f"{_name(path)} does not say which version of the model format it has.")
+    if int(version) > VERSION:
+        raise DamagedFile(
+            f"{_name(path)} was written by a later viewloom (format {version}, this one reads up to "
+            f"{VERSION}); pip install --upgrade viewloom."
+        )
+
+
+def _trimmed(model: Any, store: str) -> Any:
+    """With store="landmarks" nothing is kept of any one subject: neither rows nor memberships."""
+    if store != "landmarks":
+        return model
+    other = object.__new__(type(model))
+    other.__dict__.update({k: v for k, v in vars(model).items() if k not in type(model).PER_SAMPLE})
+    return other
+
+
+class Tensors:
+    """Arrays under numbered names, each once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}
+        self._alive: list[Any] = []  # so that no id is used twice
+
+    def add(self, array: Array) -> dict[str, str]:
+        """A reference to the array; "transposed" where it lies column by column, since sums depend on it."""
+        columns = array.flags.f_contiguous and not array.flags.c_contiguous
+        if id(array) not in self._names:
+            name = self._names[id(array)] = str(len(self.arrays))
+            self.arrays[name] = np.ascontiguousarray(array.T if columns else array)
+            self._alive.append(array)
+        return {"transposed" if columns else "tensor": self._names[id(array)]}
+
+
+def _encoded(value: Any, tensors: Tensors) -> Any:
+    """A value as JSON with references to tensors."""
+    if type(value) in FIELDS:
+        fields = {name: getattr(value, name) for name in FIELDS[type(value)] if hasattr(value, name)}
+        return {"is": type(value).__name__, **{k: _encoded(v, tensors) for k, v in fields.items()}}
+    if sp.issparse(value):
+        csr = sp.csr_array(value)
+        parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
+        return {"sparse": list(csr.shape), **{k: tensors.add(v) for k, v in parts.items()}}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"names": [str(item) for item in value]}
+    encode = next((f for kind, f in ENCODERS.items() if isinstance(value, kind)), None)
+    if encode is None:
+        raise TypeError(
+            f"A model that holds a {type(value).__name__} cannot be saved: only numbers and viewloom's own "
+            "objects can. Kernels given as functions are code."
+        )
+    return encode(value, tensors)
+
+
+ENCODERS: dict[Any, Any] = {
+    np.ndarray: lambda value, tensors: tensors.add(value),
+    (type(None), bool, str): lambda value, tensors: value,
+    np.bool_: lambda value, tensors: bool(value),
+    (int, np.integer): lambda value, tensors: int(value),
+    (float, np.floating): lambda value, tensors: {"number": float(value).hex()},
+    slice: lambda value, tensors: {"all": True},  # rows of a view that everybody has
+    (list, tuple): lambda value, tensors: [_encoded(item, tensors) for item in value],
+    dict: lambda value, tensors: {"dict": [[str(k), _encoded(v, tensors)] for k, v in value.items()]},
+}
+
+
+def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
+    """The value behind JSON with references to tensors."""
+    if depth > DEEPEST:
+        raise DamagedFile("The model is nested deeper than any model is.")
+    if isinstance(value, list):
+        return [_decoded(item, arrays, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = next((kind for kind in DECODERS if kind in value), None)
+    if kind is None:
+        raise DamagedFile("The model holds an entry of an unknown kind.")
+    try:
+        return DECODERS[kind](value, arrays, depth + 1)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
+
+
+def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
+    cls = CLASSES.get(value["is"])
+    if cls is None or not set(value) - {"is"} <= set(FIELDS[cls]):
+        raise DamagedFile("The model holds an object of an unknown class.")
+    made = object.__new__(cls)
+    for name in FIELDS[cls]:
+        if name in value:
+            object.__setattr__(made, name, _decoded(value[name], arrays, depth))
+    return made
+
+
+def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:
+    parts = tuple(_decoded(value[name], arrays, depth) for name in ("data", "indices", "indptr"))
+    matrix = sp.csr_array(parts, shape=tuple(value["sparse"]))
+    matrix.check_format(full_check=True)  # indices beyond the shape would read foreign memory
+    return matrix
+
+
+DECODERS: dict[str, Any] = {
+    "is": _object,
+    "sparse": _sparse,
+    "tensor": lambda value, arrays, depth: arrays[value["tensor"]],
+    "transposed": lambda value, arrays, depth: arrays[value["transposed"]].T,
+    "names": lambda value, arrays, depth: np.array([str(name) for name in value["names"]], dtype=object),
+    "number": lambda value, arrays, depth: float.fromhex(value["number"]),
+    "all": lambda value, arrays, depth: slice(None),
+    "dict": lambda value, arrays, depth: {str(k): _decoded(v, arrays, depth) for k, v in value["dict"]},
+}
+
+
+def _text(structure: Any) -> str:
+    return json.dumps(structure, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _parsed(text: str, path: PathLike) -> Any:
+    if len(text) > LARGEST_STRUCTURE:
+        raise DamagedFile(f"{_name(path)} has a larger structure than any model.")
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DamagedFile(f"{_name(path)} is damaged: its structure cannot be read.") from error
+
+
+def _digest(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> str:
+    """SHA-256 over everything but the digest itself."""
+    digest = hashlib.sha256()
+    for key in ENTRIES[:-1]:
+        digest.update(metadata[key].encode() + b"\0")
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}\0".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _name(path: PathLike) -> str:
+    return Path(path).name
