@@ -9,6 +9,7 @@ demo: .venv/installed ## run the main job on built-in data and write figures
 	$(BIN)/viewloom demo --output demo-output
 
 test: .venv/installed lint ## everything that CI runs
+	sh scripts/install-chromium.sh
 	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/installed ## style, types, layers
