@@ -52,13 +52,17 @@ class Threads(Serial):
     @classmethod
     def of(cls, make: Make, blocks: Blocks) -> Threads:
         """Shards of all blocks."""
-        with _pool() as pool:
-            return cls(list(pool.map(lambda rows: make(blocks.read(*rows)), blocks.ranges)))
+        return cls(side_by_side(lambda rows: make(blocks.read(*rows)), blocks.ranges))
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` of every shard."""
-        with _pool() as pool:
-            return list(pool.map(lambda shard: function(shard, *args), self.shards))
+        return side_by_side(lambda shard: function(shard, *args), self.shards)
+
+
+def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """``function(item)`` of every item, in threads."""
+    with _pool() as pool:
+        return list(pool.map(function, items))
 
 
 @contextmanager

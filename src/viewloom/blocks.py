@@ -75,14 +75,34 @@ class Blocks:
         return Views(dict(zip(self.names, map(_in_memory, parts), strict=True)), present=present)
 
 
-def count_rows(data: Any) -> int | None:
-    """Number of samples of data of any kind, without reading it; None where it cannot be told."""
-    if isinstance(data, (Views, Blocks)):
-        return data.shape[0] if isinstance(data, Views) else data.n
-    try:
-        return _common_length(_named_sources(data))
-    except (TypeError, ValueError, IndexError, AttributeError):
-        return None
+def extent(data: Any) -> tuple[int, int]:
+    """Numbers of samples and views of data of any kind, without reading it; zeros where it cannot be told."""
+    if isinstance(data, Views):
+        return len(data), data.n_views
+    parts = [X for X in _parts(data) if X is not None]
+    lengths = [_length(X) for X in parts] if is_multiview(data) or is_remote(data) else [_length(data)]
+    return max(lengths, default=0), len(lengths)
+
+
+def is_long(data: Any) -> bool:
+    """Whether new samples are better placed block by block."""
+    complete = isinstance(data, Views) or not any(X is None for X in _parts(data))
+    return complete and extent(data)[0] > BLOCK_ROWS
+
+
+def whole(data: Any) -> Any:
+    """The data, read if it lies elsewhere."""
+    if not is_remote(data):
+        return data
+    blocks = Blocks(data)
+    return blocks.read(0, blocks.n)
+
+
+def _length(X: Any) -> int:
+    if isinstance(X, (str, Path)):
+        X = _source(X)
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else 0
 
 
 def is_remote(data: Any) -> bool:

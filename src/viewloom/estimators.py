@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from viewloom.backends import TEAMS, Serial, choose_team
+from viewloom.backends import TEAMS, Serial, choose_team, on_cluster, side_by_side
 from viewloom.base import (
     MultiviewClusterer,
     as_memberships,
@@ -25,10 +25,18 @@ from viewloom.base import (
     warn_if_collapsed,
     warn_if_unfinished,
 )
-from viewloom.blocks import Blocks, count_rows
+from viewloom.blocks import Blocks, extent, is_long, whole
 from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
 from viewloom.importance import linear_importance, permutation_importance
-from viewloom.kernels import Context, FittedLinear, Gaussian, Precomputed, as_factored, make_kernel
+from viewloom.kernels import (
+    Context,
+    FittedLinear,
+    Gaussian,
+    PairwiseKernel,
+    Precomputed,
+    as_factored,
+    make_kernel,
+)
 from viewloom.landmarks import landmark_views
 from viewloom.large import (
     LANDMARKS,
@@ -44,6 +52,7 @@ from viewloom.large import (
 from viewloom.operators import Moments
 from viewloom.persistence import save, storable
 from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message, mixable
+from viewloom.progress import progress_bar, told
 from viewloom.solver.loop import Result, Settings, broadcast, solve
 from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
@@ -54,6 +63,7 @@ from viewloom.views import Views, per_view
 Array = np.ndarray
 PLACE_STEPS, PLACE_ROUNDS, PLACE_TOL = 20, 100, 1e-10
 EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
+DENSE_BYTES = 4 * 2**30  # nor are matrices of all pairs stored beyond this size
 
 
 class KernelMultiviewNMF(MultiviewClusterer):
@@ -119,7 +129,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         threads for others.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints a line per start, 2 a line per iteration.
+        1 prints a line per start and draws bars with the time left where there are many samples, 2
+        prints a line per iteration.
 
     Attributes
     ----------
@@ -149,6 +160,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
     'noise'
     """
 
+    _problem: Problem | LargeProblem
+    _message: list[ViewMessage]
     PER_SAMPLE = ("labels_", "memberships_", "view_memberships_")  # results that tell of single samples
 
     _parameter_constraints: dict[str, list] = {  # noqa: RUF012
@@ -253,7 +266,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
         Parameters
         ----------
         X : dict, list, Views, array, DataFrame or sparse matrix
-            One matrix per view with samples in rows; see `Views`.
+            One matrix per view with samples in rows; see `Views`. A view may also be a
+            `numpy.memmap`, a Zarr or Dask array, or a path to a `.npy`, `.parquet` or `.zarr` file:
+            see `viewloom.blocks`.
         y : ignored
 
         Returns
@@ -263,7 +278,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self._validate_params()
         if self._is_large(X):
             return self._fit_large(Blocks(X))
-        views = self._check_views(X)
+        views = self._check_views(whole(X))
         return self._fit_problem(self._build(views))
 
     def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
@@ -271,7 +286,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         sigmas = [0.0 if view.laplacian is None else view.laplacian.sigma for view in problem.views]
         settings = self._settings(problem.operators, sigmas, problem)
         result, team = self._best_of_starts(problem, settings)
-        self._set_results(settings, result, team.each(memberships), problem.n)
+        self._set_results(result, team.each(memberships))
         G = [block.G for block in team.shards[0].blocks]
         self._problem = problem
         self._message = frozen_message(problem, G, result.message, self.sharpness)
@@ -286,18 +301,26 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """Whether all samples are tied to landmarks rather than to each other."""
         if self.factored != "auto":
             return bool(self.factored)
-        n = count_rows(X)
-        if n is None or n <= EXACT_ROWS:
+        n, v = extent(X)
+        kernels = listed_once(self.kernel, make_kernel)
+        if any(isinstance(kernel, Precomputed) for kernel in kernels):
             return False
-        kernels = self.kernel.values() if isinstance(self.kernel, dict) else np.atleast_1d(self.kernel)
-        return not any(isinstance(make_kernel(kernel), Precomputed) for kernel in kernels)
+        stored = [kernel for kernel in kernels if isinstance(kernel, PairwiseKernel)]
+        stored += [graph for graph in listed_once(self.graph, make_graph) if isinstance(graph, GaussianGraph)]
+        dense = 8 * n**2 * (len(stored) if len(stored) > 1 else v * len(stored))
+        if n <= EXACT_ROWS and dense <= DENSE_BYTES:
+            return False
+        warnings.warn(
+            f"{n} samples: tied to {LANDMARKS} landmarks rather than to each other"
+            + (f", which would take {dense / 2**30:.0f} GiB" if stored else "")
+            + ". Pass factored=True to agree, or False for exact kernels.",
+            stacklevel=3,
+        )
+        return True
 
     def _fit_large(self, blocks: Blocks) -> KernelMultiviewNMF:
         """Fit on landmarks, tie every sample to them, and go on with all samples (see `viewloom.large`)."""
         rng = check_random_state(self.random_state)
-        self._say(
-            f"{blocks.n} samples, tied to {self._n_landmarks} landmarks; factored=False for exact kernels"
-        )
         sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
         pilot, landmarks = self._fit_landmarks(sample, rng)
         make = Builder(
@@ -308,15 +331,18 @@ class KernelMultiviewNMF(MultiviewClusterer):
             PROJECTIONS[self.membership],
             self.sharpness,
         )
-        team = choose_team(self.backend, blocks)(make, blocks)
+        with progress_bar("Landmarks", len(blocks.ranges), self.verbose == 1) as advance:
+            gather = choose_team(self.backend, blocks)
+            team = gather(make if gather is on_cluster else told(make, advance), blocks)
         scales = root_scales(team.total(tie_sums))
         moments: list[Moments] = team.total(rescale, scales)
-        settings = self._settings(moments, [0.0 if scale is None else 1.0 for scale in scales], landmarks)
+        settings = self._settings(moments, [float(scale is not None) for scale in scales], landmarks)
         if not (isinstance(self.init, str) and self.init == "kkmeans"):
             start = next(self._starts(blocks.n))
             team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
-        result = solve(team, settings, self._progress)
-        self._set_results(settings, result, team.each(memberships), blocks.n)
+        with progress_bar("Iterations", self.max_iter, self.verbose == 1) as advance:
+            result = solve(team, settings, told(self._progress, advance))
+        self._set_results(result, team.each(memberships))
         mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
         self._problem = LargeProblem(landmarks, blocks.n, scales, mixed)
         self._message = broadcast(result.sums, result.beta, settings)
@@ -324,14 +350,13 @@ class KernelMultiviewNMF(MultiviewClusterer):
         return self
 
     def _fit_landmarks(self, sample: Views, rng: Any) -> tuple[KernelMultiviewNMF, Problem]:
-        """The exact model of a few prototypes, on the scale of the sample."""
+        """The exact model of the landmarks, on the scale of the sample."""
         kernels = [as_factored(kernel) for kernel in self._kernels(sample.names)]
         pilot = clone(self).set_params(kernel=kernels, init="kkmeans", factored=False, verbose=0)
         pilot.set_params(random_state=rng.randint(2**31 - 1))
         scalers = fit_scalers(sample, kernels, self.scale)
         views = landmark_views(sample, self._n_landmarks, rng, mix=mixable(scalers))
-        views = pilot._check_views(views)
-        problem = pilot._build(views, scalers)
+        problem = pilot._build(pilot._check_views(views), scalers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say is said of all samples
             pilot._fit_problem(problem)
@@ -345,9 +370,17 @@ class KernelMultiviewNMF(MultiviewClusterer):
         X : dict, list, Views or array
             New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
         """
-        views = self._check_new_views(X)
-        shard, _ = self._placed(self._problem.new_samples(views))
-        return as_memberships(shard.G_star)
+        check_is_fitted(self)
+        if not is_long(X):
+            return self._memberships_of(whole(X))
+        blocks = Blocks(X)
+        return np.concatenate(
+            side_by_side(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges)
+        )
+
+    def _memberships_of(self, X: Any) -> Array:
+        samples = self._problem.new_samples(self._check_new_views(X))
+        return as_memberships(self._placed(samples)[0].G_star)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
@@ -498,12 +531,12 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if self.verbose > 1:
             print(f"  iteration {iteration}: objective {objective:.6g}")
 
-    def _set_results(self, settings: Settings, result: Result, found: list[Any], n: int) -> None:
+    def _set_results(self, result: Result, found: list[Any]) -> None:
         self.memberships_ = as_memberships(np.hstack([G_star for G_star, _ in found]))
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = result.beta
         self.view_memberships_ = [
-            np.concatenate([scattered(*views[a], G_star.shape[1]) for G_star, views in found])
+            np.concatenate([scattered(*views[a], n=G_star.shape[1]) for G_star, views in found])
             for a in range(len(result.beta))
         ]
         self.history_ = result.history
@@ -530,6 +563,13 @@ class KernelMultiviewNMF(MultiviewClusterer):
             if float(np.abs(shard.G_star - before).max(initial=0.0)) <= PLACE_TOL:
                 break
         return shard, message
+
+
+def listed_once(parameter: Any, make: Callable[[Any], Any]) -> list[Any]:
+    """What a parameter names, per view where it says so and once where it is the same for all."""
+    if isinstance(parameter, dict):
+        parameter = list(parameter.values())
+    return [make(item) for item in (parameter if isinstance(parameter, (list, tuple)) else [parameter])]
 
 
 storable(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from viewloom.base import as_memberships
 from viewloom.estimators import KernelMultiviewNMF
+from viewloom.large import LargeProblem
 from viewloom.problem import NewSamples, Problem
 from viewloom.views import Views, listed
 
@@ -114,7 +115,8 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
     ----------
     model : fitted KernelMultiviewNMF
     X : dict, list, Views or array, optional
-        New samples; the training samples where None.
+        New samples; the training samples where None, or the landmarks of a model fitted with
+        `factored`.
 
     Returns
     -------
@@ -142,7 +144,8 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
     if not isinstance(model, KernelMultiviewNMF):
         raise TypeError(f"view_contributions needs a KernelMultiviewNMF, got {type(model).__name__}.")
     check_is_fitted(model)
-    samples = _training_samples(model._problem) if X is None else _new_samples(model, X)
+    kept = model._problem.landmarks if isinstance(model._problem, LargeProblem) else model._problem
+    samples = _training_samples(kept) if X is None else _new_samples(model, X)
     v = len(model.view_names_)
     present = _present(samples, v)
     consensus = _memberships(model, samples, present, range(v), np.full(samples.n, True))
@@ -152,7 +155,7 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
         replaceable = present[:, a] & present[:, others].any(axis=1)
         without[a] = _memberships(model, samples, present, others, replaceable)
         alone[a] = _memberships(model, samples, present, [a], present[:, a])
-    labels = model.labels_ if X is None else np.argmax(consensus, axis=1)
+    labels = model.labels_ if X is None and kept is model._problem else np.argmax(consensus, axis=1)
     return ViewContributions(list(model.view_names_), labels, consensus, alone, _moved(without, consensus).T)
 
 

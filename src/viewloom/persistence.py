@@ -270,7 +270,7 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
     cls = CLASSES.get(value["is"])
     if cls is None or not set(value) - {"is"} <= set(FIELDS[cls]):
         raise DamagedFile("The model holds an object of an unknown class.")
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name in FIELDS[cls]:
         if name in value:
             object.__setattr__(made, name, _decoded(value[name], arrays, depth))

@@ -124,16 +124,3 @@ def quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)
         yield
-
-
-@contextmanager
-def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of finished units; draws a bar if asked to."""
-    if not show:
-        yield lambda count: None
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda count: bar.advance(task, count)

@@ -17,7 +17,8 @@ from sklearn.base import clone
 
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.problem import fit_scaler, telling
-from viewloom.selection.jobs import Jobs, Record, open_checkpoint, progress_bar, quiet
+from viewloom.progress import progress_bar
+from viewloom.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.selection.search import base_model, refuse_precomputed, seed_of
 from viewloom.selection.stability import ABSENT, consensus_matrix, pac, pairwise_ari, prediction_strength
 from viewloom.views import Views

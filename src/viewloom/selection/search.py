@@ -20,7 +20,8 @@ from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Precomputed, make_kernel
 from viewloom.metrics import clustering_report
 from viewloom.problem import Problem
-from viewloom.selection.jobs import Jobs, Record, open_checkpoint, progress_bar, quiet
+from viewloom.progress import progress_bar
+from viewloom.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.selection.stability import ABSENT, pairwise_ari
 from viewloom.views import Views, per_view
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.cluster import contingency_matrix
 
 Array = np.ndarray
 ABSENT = -1  # label of a sample that a clustering has not seen
@@ -124,3 +128,87 @@ def _with_pairs(labels: Array) -> Array:
 def _kept_together(predicted: Array) -> float:
     counts = np.unique(predicted, return_counts=True)[1]
     return float((counts * (counts - 1)).sum() / (len(predicted) * (len(predicted) - 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How a clustering fares when it is repeated without some of the samples.
+
+    Attributes
+    ----------
+    clusters : Series
+        For each cluster the mean Jaccard similarity with the most similar cluster of a refit, on the
+        samples of the refit (Hennig 2007). Above 0.75 clusters are commonly called stable; below 0.6 they
+        should not be trusted. NaN where no refit has seen the cluster.
+    subjects : Series
+        For each sample the share of refits that put it into its own cluster, whether or not they were
+        fitted on it. Clusters of a refit are matched with those of the clustering one to one.
+    overall : float
+        Mean adjusted Rand index between two refits, on the samples that both were fitted on.
+    """
+
+    clusters: pd.Series
+    subjects: pd.Series
+    overall: float
+
+    @classmethod
+    def of(cls, labels: Any, refits: Any, seen: Any, ids: Any = None) -> Stability:
+        """Stability of a clustering, from refits on subsamples.
+
+        Parameters
+        ----------
+        labels : (n,) array of int
+            The clustering.
+        refits : (s, n) array of int
+            What each refit says of all samples.
+        seen : (s, n) array of bool
+            Which samples a refit was fitted on.
+        ids : sequence, optional
+            Names of the samples.
+
+        Examples
+        --------
+        >>> seen = [[True, True, True, True, False], [True, True, True, False, True]]
+        >>> found = Stability.of([0, 0, 1, 1, 1], [[1, 1, 0, 0, 0], [0, 1, 1, 1, 1]], seen)
+        >>> found.clusters.round(3).tolist(), found.subjects.tolist(), round(found.overall, 3)
+        ([0.75, 0.833], [1.0, 0.5, 1.0, 1.0, 1.0], -0.5)
+        """
+        labels, refits, seen = np.asarray(labels), np.asarray(refits), np.asarray(seen, dtype=bool)
+        names = list(range(int(labels.max()) + 1))
+        jaccard = [_jaccard(labels[m], found[m], len(names)) for found, m in zip(refits, seen, strict=True)]
+        kept = [_matched(found, labels, m) == labels for found, m in zip(refits, seen, strict=True)]
+        pairs = pairwise_ari(np.where(seen, refits, ABSENT))
+        return cls(
+            pd.Series(_mean(jaccard, len(names)), index=names, name="stability"),
+            pd.Series(_mean(kept, len(labels)), index=ids, name="stability"),
+            float(pairs.mean()) if len(pairs) else float("nan"),
+        )
+
+
+def _jaccard(labels: Array, found: Array, k: int) -> Array:
+    """For each of k clusters the similarity with the most similar one found; NaN where it has no samples."""
+    best = np.full(k, np.nan)
+    for cluster in np.unique(labels):
+        inside = labels == cluster
+        best[cluster] = max(
+            np.sum(inside & (found == other)) / np.sum(inside | (found == other))
+            for other in np.unique(found)
+        )
+    return best
+
+
+def _matched(found: Array, labels: Array, seen: Array) -> Array:
+    """Clusters of a refit under the numbers of those they share most samples with, -1 for the rest."""
+    known, other = np.unique(labels[seen]), np.unique(found[seen])
+    rows, columns = linear_sum_assignment(contingency_matrix(labels[seen], found[seen]), maximize=True)
+    number = dict(zip(other[columns], known[rows], strict=True))
+    return np.array([number.get(cluster, ABSENT) for cluster in found])
+
+
+def _mean(rows: list[Array], size: int) -> Array:
+    """Column means of what is known; NaN where nothing is."""
+    values = np.array(rows, dtype=np.float64).reshape(-1, size)
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
