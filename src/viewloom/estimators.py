@@ -42,6 +42,7 @@ from viewloom.large import (
     LANDMARKS,
     SAMPLE_ROWS,
     Builder,
+    Found,
     LargeProblem,
     memberships,
     rescale,
@@ -531,12 +532,12 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if self.verbose > 1:
             print(f"  iteration {iteration}: objective {objective:.6g}")
 
-    def _set_results(self, result: Result, found: list[Any]) -> None:
+    def _set_results(self, result: Result, found: list[Found]) -> None:
         self.memberships_ = as_memberships(np.hstack([G_star for G_star, _ in found]))
         self.labels_ = np.argmax(self.memberships_, axis=1)
         self.view_weights_ = result.beta
         self.view_memberships_ = [
-            np.concatenate([scattered(*views[a], n=G_star.shape[1]) for G_star, views in found])
+            np.concatenate([scattered(*part[a], G_star.shape[1]) for G_star, part in found])
             for a in range(len(result.beta))
         ]
         self.history_ = result.history

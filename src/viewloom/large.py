@@ -23,6 +23,7 @@ from viewloom.solver.updates import Rows
 from viewloom.views import Views, align
 
 Array = np.ndarray
+Found = tuple[Array, list[tuple[Rows, Array]]]  # G_star, and per view who has it and G
 SAMPLE_ROWS, LANDMARKS = 20_000, 2_000
 START_ROUNDS, START_STEPS = 5, 10  # from all clusters alike to where the landmarks' model puts a sample
 
@@ -162,6 +163,6 @@ def restart(shard: Shard, start: Array) -> None:
     shard.start(np.ascontiguousarray(start, dtype=shard.G_star.dtype))
 
 
-def memberships(shard: Shard) -> tuple[Array, list[tuple[Rows, Array]]]:
+def memberships(shard: Shard) -> Found:
     """``G_star``, and per view who has it and ``G``."""
     return shard.G_star, [(block.rows, block.G) for block in shard.blocks]
