@@ -1,0 +1,33 @@
+"""What clusters mean clinically: tests of association, profiles, and time to conversion.
+
+Clusters that were found in the views are compared on variables that had no part in it. Tables of people never
+show counts below a least size; see `suppressed`.
+"""
+
+from __future__ import annotations
+
+from viewloom.clinical.association import associations, pairwise, site_warning
+from viewloom.clinical.findings import cramers_v, holm, p_text
+from viewloom.clinical.profiles import profile
+from viewloom.clinical.suppression import MIN_CELL, hidden, suppressed
+from viewloom.clinical.survival import Conversion, conversion, logrank, round_times
+from viewloom.clinical.variables import as_categories, as_numbers
+
+__all__ = [
+    "MIN_CELL",
+    "Conversion",
+    "as_categories",
+    "as_numbers",
+    "associations",
+    "conversion",
+    "cramers_v",
+    "hidden",
+    "holm",
+    "logrank",
+    "p_text",
+    "pairwise",
+    "profile",
+    "round_times",
+    "site_warning",
+    "suppressed",
+]

@@ -1,0 +1,117 @@
+"""Clusters described in words and numbers that may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical.suppression import MIN_CELL, hidden, suppressed
+from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
+
+Array = np.ndarray
+SHOWN = (None, CONSTANT)  # reasons not to compare a variable that do not keep it from being described
+
+
+def profile(
+    labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), min_cell: int = MIN_CELL
+) -> pd.DataFrame:
+    """Clusters described: size, mean (SD) and median of numbers, shares of categories.
+
+    Shares are of all subjects of a cluster, those without a value included. Counts below `min_cell`, and
+    numbers that describe fewer subjects, are not shown; see `suppressed`.
+
+    Parameters
+    ----------
+    labels : (n,) array
+    participants : DataFrame
+    categorical : iterable of str
+        Columns that hold codes, not numbers.
+    min_cell : int, default=11
+
+    Returns
+    -------
+    DataFrame of str
+        Indexed by variable and value; a column per cluster, and ``all``.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": range(60, 90), "sex": ["F"] * 12 + ["M"] * 18})
+    >>> profile([0] * 15 + [1] * 15, people)
+                          0           1         all
+    variable value
+    subjects n           15          15          30
+    age      mean (SD)   67.0 (4.5)  82.0 (4.5)  74.5 (8.8)
+             median      67.0        82.0        74.5
+    sex      F           ≥11         <11         12 (40%)
+             M           <11         ≥11         18 (60%)
+    """
+    clusters, codes = clusters_of(labels, len(participants))
+    members = np.column_stack([codes[:, None] == np.arange(len(clusters)), np.ones(len(codes), dtype=bool)])
+    chosen = [variable for variable, reason in variables_of(participants, categorical) if reason in SHOWN]
+    blocks = [_counted({"n": members[:, -1]}, members, min_cell, shares=False)]
+    blocks += [DESCRIBED[variable.kind](variable, members, min_cell) for variable in chosen]
+    names = ["subjects", *(variable.name for variable in chosen)]
+    table = pd.concat(blocks, keys=names, names=["variable", "value"])
+    return table.set_axis([*map(str, clusters), "all"], axis=1)
+
+
+def _counted(rows: Mapping[str, Array], members: Array, min_cell: int, shares: bool = True) -> pd.DataFrame:
+    """Counts of subjects in clusters, and in all (last column), with their share of the cluster."""
+    counts = np.array([(mask[:, None] & members).sum(axis=0) for mask in rows.values()])
+    inner, totals, sizes = counts[:, :-1], counts[:, -1:], members.sum(axis=0)
+    secret = np.append(hidden(sizes[None, :-1], min_cell)[0], False)
+    also = _breaks(inner, hidden(totals, min_cell)[:, 0], secret[:-1]) if shares else None
+    parts = suppressed(pd.DataFrame(inner), min_cell, also), suppressed(pd.DataFrame(totals), min_cell)
+    shown = pd.concat(parts, axis=1).to_numpy(dtype=object)
+    for i, j in np.argwhere((shown == counts.astype(str)) & ~secret & shares):
+        shown[i, j] = f"{counts[i, j]} ({counts[i, j] / sizes[j]:.0%})"
+    return pd.DataFrame(shown, index=list(rows))
+
+
+def _breaks(counts: Array, rows: Array, columns: Array) -> Array:
+    """The smallest count of each row and column whose total is secret, lest the others add up to it."""
+    mask = np.zeros(counts.shape, dtype=bool)
+    mask[np.flatnonzero(rows), counts[rows].argmin(axis=1)] = True
+    mask[counts[:, columns].argmin(axis=0), np.flatnonzero(columns)] = True
+    return mask
+
+
+def _described_categories(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame:
+    """Counts of each category, and of subjects without one."""
+    levels = sorted(set(variable.data[variable.known]))
+    rows = {level: np.asarray(variable.data == level) for level in levels}
+    if not variable.known.all():
+        rows["(missing)"] = ~variable.known | rows.get("(missing)", False)
+    return _counted(rows, members, min_cell)
+
+
+def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame:
+    """Mean, standard deviation and median in each cluster with enough values."""
+    decimals = _decimals(variable.data[variable.known])
+    shown = [_moments(variable.data[variable.known & member], decimals, min_cell) for member in members.T]
+    rows = pd.DataFrame(shown, columns=["mean (SD)", "median"]).T
+    if variable.known.all():
+        return rows
+    return pd.concat(
+        [rows, _counted({"known": variable.known, "(missing)": ~variable.known}, members, min_cell)]
+    )
+
+
+def _moments(values: Array, decimals: int, min_cell: int) -> tuple[str, str]:
+    if len(values) < min_cell:
+        return f"<{min_cell}", f"<{min_cell}"
+    spread = values.std(ddof=1) if len(values) > 1 else np.nan
+    return f"{values.mean():.{decimals}f} ({spread:.{decimals}f})", f"{np.median(values):.{decimals}f}"
+
+
+def _decimals(values: Array) -> int:
+    """How many decimals show the spread: one where it is between 1 and 100, two digits of it below."""
+    spread = float(values.std())
+    size = int(np.floor(np.log10(spread))) if spread > 0 else 0
+    return min(max(1 - size, int(size < 2)), 6)
+
+
+DESCRIBED = {"numeric": _described_numbers, "categorical": _described_categories}

@@ -1,0 +1,78 @@
+"""Tables of counts of people in which no small count is shown or can be worked out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+Array = np.ndarray
+MIN_CELL = 11
+
+
+def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | None = None) -> pd.DataFrame:
+    """A table of counts of people as text, in which no small count is shown or can be worked out.
+
+    Counts below `min_cell` become ``<11``. So that totals of rows and columns may be shown beside it, a row
+    or column with a single hidden count, or with hidden counts that together are below `min_cell`, loses its
+    next smallest count too, which becomes ``≥11``.
+
+    Parameters
+    ----------
+    counts : DataFrame of int
+        Without totals.
+    min_cell : int, default=11
+    also : array of bool of the same shape, optional
+        Further counts to hide.
+
+    Notes
+    -----
+    This is the usual rule of complementary suppression. Who knows all totals may still find bounds of hidden
+    counts, and may guess zeros that are hidden together.
+
+    Examples
+    --------
+    >>> suppressed(pd.DataFrame({"a": [40, 30, 3], "b": [25, 20, 60]}, index=["HC", "MCI", "AD"]))
+           a    b
+    HC    40   25
+    MCI  ≥11  ≥11
+    AD   <11  ≥11
+    """
+    values = counts.to_numpy()
+    if not (values >= 0).all():
+        raise ValueError("Counts of people must be numbers from 0 up.")
+    shown = np.where(hidden(values, min_cell, also), f"≥{min_cell}", values.astype(int).astype(str))
+    shown = np.where(values < min_cell, f"<{min_cell}", shown)
+    return pd.DataFrame(shown, index=counts.index, columns=counts.columns)
+
+
+def hidden(counts: Array, min_cell: int = MIN_CELL, also: Array | None = None) -> Array:
+    """Which counts of a two-way table must not be shown; see `suppressed`.
+
+    >>> hidden(np.array([[50, 20, 3]])).tolist()
+    [[False, True, True]]
+    """
+    mask = (counts < min_cell) | (False if also is None else also)
+    before = -1
+    while mask.sum() > before:
+        before = mask.sum()
+        guessed = _guessed_zeros(counts, mask)
+        lines = zip(counts, mask, guessed, strict=True), zip(counts.T, mask.T, guessed.T, strict=True)
+        for line, covered, known in [*lines[0], *lines[1]]:
+            _cover(line, covered, known, min_cell)
+    return np.asarray(mask)
+
+
+def _guessed_zeros(counts: Array, mask: Array) -> Array:
+    """Hidden zeros that a total gives away, since all that is hidden in their row or column is zero."""
+    left = np.where(mask, counts, 0)
+    return mask & ((left.sum(axis=1, keepdims=True) == 0) | (left.sum(axis=0, keepdims=True) == 0))
+
+
+def _cover(line: Array, covered: Array, known: Array, min_cell: int) -> None:
+    """Hide the next smallest counts of a row or column until its total does not tell those hidden."""
+    while covered.any() and not covered.all():
+        secret = covered & ~known
+        safe = secret.sum() > 1 and line[secret].sum() >= min_cell
+        if safe or (covered.sum() > 1 and not secret.any()):
+            return
+        covered[np.argmin(np.where(covered, np.inf, line))] = True

@@ -1,0 +1,191 @@
+"""Time to conversion: Kaplan-Meier curves and log-rank tests of clusters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from viewloom.clinical.findings import holm
+from viewloom.clinical.variables import as_numbers, clusters_of
+
+Array = np.ndarray
+CONFIDENCE = 0.95
+MOST_TIMES = 6  # at which the numbers at risk are given
+
+
+@dataclass(frozen=True)
+class LogRank:
+    """Statistic, degrees of freedom and p-value of a log-rank test; NaN where there is nothing to compare."""
+
+    statistic: float
+    df: int
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """Time to an event by cluster; see `conversion`.
+
+    Attributes
+    ----------
+    summary : DataFrame
+        A row per cluster: ``n``, ``events``, and ``median`` time, NaN where less than half converted.
+    curves : DataFrame
+        Kaplan-Meier steps: ``cluster``, ``time``, ``survival``, ``low`` and ``high`` (95 %, log-log; NaN
+        where the curve is at zero), and ``at_risk`` just before.
+    at_risk : DataFrame
+        Numbers at risk at round times (rows), by cluster (columns).
+    statistic, df, p : float, int, float
+        Log-rank test over all clusters; NaN where nobody converted or there is one cluster.
+    pairs : DataFrame
+        Log-rank tests of pairs: ``cluster``, ``other``, ``statistic``, ``p``, ``p_holm``.
+    missing : int
+        Subjects without time or event.
+    """
+
+    summary: pd.DataFrame
+    curves: pd.DataFrame
+    at_risk: pd.DataFrame
+    statistic: float
+    df: int
+    p: float
+    pairs: pd.DataFrame
+    missing: int
+
+
+def conversion(labels: Any, time: Any, event: Any) -> Conversion:
+    """How soon subjects of each cluster convert.
+
+    Parameters
+    ----------
+    labels : (n,) array
+    time : (n,) array
+        Time of the event, or under observation without one; NaN for those not followed.
+    event : (n,) array of bool or 0 and 1
+        Whether the event was seen.
+
+    Returns
+    -------
+    Conversion
+
+    Examples
+    --------
+    >>> found = conversion([0, 0, 0, 1, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1, 1, 1, 1, 0, 0])
+    >>> found.summary["median"].tolist()
+    [2.0, nan]
+    >>> round(found.statistic, 2), found.df, round(found.p, 3)
+    (5.05, 1, 0.025)
+    """
+    time, event = as_numbers(time), as_numbers(event)
+    known = np.isfinite(time) & np.isfinite(event)
+    _check_follow_up(time[known], event[known])
+    clusters, codes = clusters_of(labels, len(time))
+    seen = [i for i in range(len(clusters)) if (codes[known] == i).any()]
+    samples = {clusters[i]: (time[known & (codes == i)], event[known & (codes == i)] == 1) for i in seen}
+    if not samples:
+        raise ValueError("No subject has both a time and an event.")
+    curves = pd.concat([_curve(*sample).assign(cluster=name) for name, sample in samples.items()])
+    overall = logrank(list(samples.values()))
+    return Conversion(
+        summary=_summary(samples, curves),
+        curves=curves[["cluster", "time", "survival", "low", "high", "at_risk"]].reset_index(drop=True),
+        at_risk=_at_risk(samples, round_times(float(time[known].max()))),
+        statistic=overall.statistic,
+        df=overall.df,
+        p=overall.p,
+        pairs=_logrank_pairs(samples),
+        missing=int((~known).sum()),
+    )
+
+
+def logrank(samples: Sequence[tuple[Array, Array]]) -> LogRank:
+    """Log-rank test of k samples of times and events.
+
+    With ``d_j`` events among ``n_j`` at risk at time j, of whom ``n_ij`` belong to sample i, and
+    ``q_ij = n_ij / n_j``, observed less expected numbers ``O_i - E_i`` have the covariance
+    ``V = sum_j d_j (n_j - d_j) / (n_j - 1) (diag(q_j) - q_j q_j^T)``. The statistic
+    ``(O - E)^T V^+ (O - E)`` follows chi-square with k - 1 degrees of freedom.
+    """
+    times = np.unique(np.concatenate([time[event] for time, event in samples]))
+    if len(samples) < 2 or len(times) == 0:
+        return LogRank(np.nan, len(samples) - 1, np.nan)
+    risk = np.column_stack([(time >= times[:, None]).sum(axis=1) for time, _ in samples])  # (t, k)
+    events = np.column_stack([(time[event] == times[:, None]).sum(axis=1) for time, event in samples])
+    n, d = risk.sum(axis=1), events.sum(axis=1)
+    q = risk / n[:, None]
+    excess = (events - d[:, None] * q).sum(axis=0)
+    weight = d * (n - d) / np.maximum(n - 1, 1)
+    V = np.diag(weight @ q) - (q * weight[:, None]).T @ q
+    statistic = float(excess @ np.linalg.pinv(V, hermitian=True) @ excess)
+    df = int((risk[0] > 0).sum()) - 1  # those censored before the first event do not take part
+    return LogRank(statistic, df, float(stats.chi2.sf(statistic, df)) if df else np.nan)
+
+
+def round_times(last: float) -> Array:
+    """Times from 0 in steps of 1, 2 or 5 times a power of ten, up to `last`.
+
+    >>> round_times(4.3).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
+    if last <= 0:
+        return np.zeros(1)
+    power = 10.0 ** np.floor(np.log10(last / MOST_TIMES))
+    step = next(power * digit for digit in (1, 2, 5, 10) if last / (power * digit) < MOST_TIMES)
+    return np.asarray(step * np.arange(int(last / step) + 1))
+
+
+def _check_follow_up(time: Array, event: Array) -> None:
+    negative, strange = int((time < 0).sum()), int((~np.isin(event, (0, 1))).sum())
+    if negative:
+        raise ValueError(f"{negative} times are negative; count from the first visit.")
+    if strange:
+        raise ValueError(f"event has {strange} values that are neither 0 nor 1.")
+
+
+def _curve(time: Array, event: Array) -> pd.DataFrame:
+    """Kaplan-Meier curve of a sample, from time 0."""
+    survival = stats.ecdf(stats.CensoredData.right_censored(time, ~event)).sf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # there are no bounds where the curve is at 0 or 1
+        bounds = survival.confidence_interval(CONFIDENCE, method="log-log")
+    certain = survival.probabilities == 1.0
+    curve = pd.DataFrame(
+        {
+            "time": survival.quantiles,
+            "survival": survival.probabilities,
+            "low": np.where(certain, 1.0, bounds.low.probabilities),
+            "high": np.where(certain, 1.0, bounds.high.probabilities),
+            "at_risk": (time >= survival.quantiles[:, None]).sum(axis=1),
+        }
+    )
+    start = pd.DataFrame({"time": [0.0], "survival": 1.0, "low": 1.0, "high": 1.0, "at_risk": len(time)})
+    return pd.concat([start, curve]) if survival.quantiles[0] > 0 else curve
+
+
+def _summary(samples: Mapping[Any, tuple[Array, Array]], curves: pd.DataFrame) -> pd.DataFrame:
+    halved = curves[curves["survival"] <= 0.5 + 1e-12].groupby("cluster")["time"].min()
+    rows = {name: {"n": len(time), "events": int(event.sum())} for name, (time, event) in samples.items()}
+    summary = pd.DataFrame.from_dict(rows, orient="index").rename_axis("cluster")
+    return summary.assign(median=halved.reindex(summary.index))
+
+
+def _at_risk(samples: Mapping[Any, tuple[Array, Array]], times: Array) -> pd.DataFrame:
+    counts = {name: (time >= times[:, None]).sum(axis=1) for name, (time, _) in samples.items()}
+    return pd.DataFrame(counts, index=pd.Index(times, name="time"))
+
+
+def _logrank_pairs(samples: Mapping[Any, tuple[Array, Array]]) -> pd.DataFrame:
+    """Log-rank tests of all pairs."""
+    rows = []
+    for first, second in combinations(samples, 2):
+        found = logrank([samples[first], samples[second]])
+        rows.append({"cluster": first, "other": second, "statistic": found.statistic, "p": found.p})
+    table = pd.DataFrame(rows, columns=pd.Index(["cluster", "other", "statistic", "p"]))
+    return table.assign(p_holm=holm(table["p"].to_numpy(dtype=float)))

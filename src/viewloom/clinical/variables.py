@@ -1,0 +1,98 @@
+"""Columns of a participants table as variables: numbers, or categories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+Array = np.ndarray
+CONSTANT = "all values are the same"
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A clinical variable: numbers with NaN, or categories as text with None."""
+
+    name: str
+    kind: str
+    data: Array
+    known: Array
+
+
+def as_numbers(column: Any) -> Array:
+    """A column as numbers, NaN for all else.
+
+    >>> as_numbers([1, "2.5", "unknown", None]).tolist()
+    [1.0, 2.5, nan, nan]
+    """
+    values = pd.to_numeric(pd.Series(column).astype(object), errors="coerce")
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def as_categories(column: Any) -> list[str | None]:
+    """A column as text, None where missing, blank or infinite; 1 and 1.0 are one category.
+
+    >>> as_categories([1.0, 2, " a ", "", np.nan])
+    ['1', '2', 'a', None, None]
+    """
+    return [_category(value) for value in pd.Series(column).astype(object)]
+
+
+def _category(value: Any) -> str | None:
+    if not isinstance(value, (float, np.floating)):
+        return None if pd.isna(value) else str(value).strip() or None
+    if not np.isfinite(value):
+        return None
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def clusters_of(labels: Any, n: int) -> tuple[list[Any], Array]:
+    """Clusters in order, and the position of each subject's among them."""
+    labels = np.asarray(labels)
+    if labels.shape != (n,):
+        raise ValueError(f"labels has shape {labels.shape}, expected ({n},).")
+    if pd.isna(labels).any():
+        raise ValueError(f"{pd.isna(labels).sum()} subjects have no cluster; leave them out.")
+    found, codes = np.unique(labels, return_inverse=True)
+    return found.tolist(), codes
+
+
+def variables_of(
+    participants: pd.DataFrame, categorical: Iterable[str]
+) -> Iterator[tuple[Variable, str | None]]:
+    """Columns as variables, with the reason why a column cannot be compared, if there is one."""
+    names = [str(name) for name in participants.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"The participants table has several columns called {repeated[0]!r}; rename them.")
+    codes = set(categorical)
+    for j, name in enumerate(names):
+        variable = variable_of(name, participants.iloc[:, j], name in codes)
+        yield variable, _reason_to_skip(variable, forced=name in codes)
+
+
+def variable_of(name: str, column: pd.Series, categorical: bool) -> Variable:
+    """A column as numbers, if all its values are and there are more than two, else as categories."""
+    numbers, texts = as_numbers(column), as_categories(column)
+    known = np.array([text is not None for text in texts], dtype=bool)
+    several = len(np.unique(numbers[np.isfinite(numbers)])) > 2
+    if several and not categorical and np.isfinite(numbers[known]).all():
+        return Variable(name, "numeric", numbers, known)
+    return Variable(name, "categorical", np.array(texts, dtype=object), known)
+
+
+def _reason_to_skip(variable: Variable, forced: bool) -> str | None:
+    values = variable.data[variable.known]
+    distinct = len(set(values.tolist()))
+    if not distinct:
+        return "all values missing"
+    if distinct == 1:
+        return CONSTANT
+    if variable.kind == "categorical" and distinct == len(values) and not forced:
+        return "all values differ"
+    return None

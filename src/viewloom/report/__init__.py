@@ -1,0 +1,47 @@
+"""The report of a run: one HTML file that tells a researcher what was found, and what to distrust.
+
+Results become a plain dict (`summarize`), the dict lists `figures`, and both become a page (`to_html`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from viewloom.report.figures import figures
+from viewloom.report.html import to_html
+from viewloom.report.summarize import summarize
+
+if TYPE_CHECKING:
+    from viewloom.runs.results import Results
+
+__all__ = ["figures", "summarize", "to_html", "write_report"]
+
+
+def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bool = False) -> Path:
+    """Write the report of a run.
+
+    Parameters
+    ----------
+    results : Results
+    path : path
+        The HTML file.
+    subjects : bool, default=False
+        Also list every subject with its id, under a notice. Such a report must not be passed on, and the
+        file can be read by its owner only.
+
+    Returns
+    -------
+    Path
+    """
+    summary = summarize(results, subjects=subjects)
+    page = to_html(summary, figures(results, summary))
+    path = Path(path)
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)  # of an interrupted run
+    mode = 0o600 if subjects else 0o666  # less what the umask takes away
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(page)
+    os.replace(part, path)
+    return path

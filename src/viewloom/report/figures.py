@@ -1,0 +1,225 @@
+"""The figures of a report: those of `plotting` and `clinical_plots`, fit to be shown to anyone.
+
+Names are shortened, small counts taken off, and nothing is drawn per subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.report.captions import TOP, certainty
+from viewloom.report.findings import Findings, findings
+from viewloom.report.presence import complete_text, patterns_of, shown_patterns, view_sizes
+from viewloom.report.privacy import plain
+from viewloom.report.svg import STYLE, inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from viewloom.runs.results import Results
+
+HEAD, TAIL = 13, 10  # letters of a long name beside a figure; together they fit on a line
+MOST_PATTERNS = 14  # of views that are drawn
+BLACK = "#010101"  # text on heat maps, which stays black on dark screens
+
+
+def figures(results: Results, summary: dict[str, Any]) -> dict[str, str]:
+    """Draw the figures that a summary lists.
+
+    Parameters
+    ----------
+    results : Results
+    summary : dict
+        Of `summarize`.
+
+    Returns
+    -------
+    dict of str to str
+        ``<svg>`` elements by the id of the figure. They hold no style, script or reference to elsewhere.
+    """
+    try:
+        from matplotlib import pyplot, rc_context
+    except ImportError as error:
+        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[report]") from error
+    found, drawn = findings(results), {}
+    with rc_context(STYLE):
+        for figure in summary["figures"]:
+            ax = DRAW[figure["kind"]](results, found, figure["view"])
+            canvas: Any = ax.figure
+            drawn[figure["id"]] = inline_svg(canvas, figure["id"])
+            pyplot.close(canvas)
+    return drawn
+
+
+def _weights(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import view_weights
+
+    names = pd.Index([_short(name) for name in results.model.view_names_])
+    return view_weights(pd.DataFrame([results.model.view_weights_], columns=names))
+
+
+def _objective(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import objective
+
+    ax = objective(results.model)
+    ax.set_ylabel("objective")
+    return ax
+
+
+def _contributions(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import view_contributions
+
+    said, names = found.contributions, [_short(name) for name in results.model.view_names_]
+    change = np.where(found.secret[said.labels][:, None], np.nan, said.change)
+    ax = view_contributions(replace(said, view_names=names, change=change))
+    rows = [f"{j} (n {_size(text)})" for j, text in enumerate(found.size_texts)]
+    ax.set_yticks(range(len(rows)), rows)
+    _fixed_text(ax)
+    return ax
+
+
+def _agreement(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import view_agreement
+
+    return view_agreement(
+        replace(found.contributions, view_names=[_short(name) for name in results.model.view_names_])
+    )
+
+
+def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
+    """Quantiles of the largest membership, cluster by cluster."""
+    from viewloom import plotting
+
+    table = certainty(results, found).iloc[::-1]
+    names = [f"cluster {j}" for j in table.index]
+    ax = plotting._axes(None, *plotting._list_size(names))
+    rows = np.arange(len(table))
+    ax.hlines(rows, table[0.1], table[0.9], color=plotting.PALE, linewidth=1.2)
+    ax.hlines(rows, table[0.25], table[0.75], color=plotting.OKABE_ITO[0], linewidth=4.0, alpha=0.5)
+    ax.plot(table[0.5], rows, "o", color=plotting.OKABE_ITO[0], markersize=5)
+    plotting._named_rows(ax, names, rows)
+    ax.set_xlim(0.0, 1.02)
+    ax.set_ylim(-0.6, len(rows) - 0.4)
+    clearest = f"Subjects of {names[int(table[0.5].argmax())]} belong most clearly"
+    plotting._labels(ax, clearest, "largest membership (median, quartiles, 10-90 %)", "")
+    return ax
+
+
+def _profiles(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import cluster_profiles
+
+    return cluster_profiles(found.profiles[_view(results, view)][:TOP].rename(index=_short))
+
+
+def _importance(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import feature_importance
+
+    ranked = results.importance[_view(results, view)]
+    shown = ranked.assign(feature=[_short(name) for name in ranked["feature"]])
+    shown.attrs = ranked.attrs
+    return feature_importance(shown, top=TOP)
+
+
+def _associations(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.clinical_plots import association_bars
+
+    return association_bars(found.associations.assign(variable=found.associations["variable"].map(_short)))
+
+
+def _survival(results: Results, found: Findings, view: int | None) -> Axes:
+    from matplotlib.figure import Figure
+
+    from viewloom.clinical_plots import survival_curves
+
+    assert found.conversion is not None  # or there is no caption
+    names = len(found.conversion.summary)
+    ax = Figure(figsize=(4.0, 2.6 + 0.15 * names), layout="constrained").subplots()
+    return survival_curves(found.conversion, ax, min_cell=results.min_cell)
+
+
+def _numbers(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import stability
+
+    return stability(results.numbers)
+
+
+def _comparison(results: Results, found: Findings, view: int | None) -> Axes:
+    from viewloom.plotting import comparison
+
+    assert results.comparison is not None
+    runs = results.comparison.runs
+    return comparison(replace(results.comparison, runs=runs.assign(method=runs["method"].map(_short))))
+
+
+def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
+    """Patterns of views; bars whose counts are hidden are hatched, all of one height."""
+    from viewloom.study.picture import overlaps
+
+    counts, texts = patterns_of(results)[:MOST_PATTERNS], shown_patterns(results)
+    heights = [n if text.isdigit() else results.min_cell for n, text in zip(counts, texts, strict=False)]
+    shown = zip(results.views.names, view_sizes(results), strict=True)
+    rows = [f"{_short(name)} ({size})" for name, size in shown]
+    views = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
+    drawn = pd.Series(heights, index=counts.index)
+    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=views, overlaps=drawn))
+    for bar, label, text in zip(ax.patches, ax.texts, texts, strict=False):
+        label.set_text(text)
+        if not text.isdigit():
+            bar.set(hatch="////", fill=False, edgecolor=bar.get_facecolor(), linewidth=0.5)
+    ax.set_yticks(range(len(rows)), rows, parse_math=False)
+    title = f"{complete_text(results)} of {len(results.views)} subjects have every view"
+    ax.set_title("\n".join(wrap(title, 28)), loc="left", fontsize=8)
+    return ax
+
+
+def _short(name: Any) -> str:
+    """A name that fits on a line; long ones keep their beginning and end, where they tend to differ.
+
+    >>> _short("rh_rostralanteriorcingulate_thickness")
+    'rh_rostralant…_thickness'
+    """
+    text = plain(name, 200)
+    return text if len(text) <= HEAD + 1 + TAIL else f"{text[:HEAD]}…{text[-TAIL:]}"
+
+
+def _size(shown: str) -> str:
+    """A count for ``n = 12`` or ``n < 11``.
+
+    >>> _size("12"), _size("<11")
+    ('= 12', '< 11')
+    """
+    return f"= {shown}" if shown.isdigit() else f"{shown[0]} {shown[1:]}"
+
+
+def _view(results: Results, view: int | None) -> str:
+    assert view is not None
+    return results.model.view_names_[view]
+
+
+def _fixed_text(ax: Axes) -> None:
+    """Keep black numbers on a heat map black, whatever the page behind it."""
+    for text in ax.texts:
+        if text.get_color() == "black":
+            text.set_color(BLACK)
+
+
+DRAW: dict[str, Callable[[Any, Findings, int | None], Axes]] = {
+    "weights": _weights,
+    "contributions": _contributions,
+    "agreement": _agreement,
+    "certainty": _certainty,
+    "profiles": _profiles,
+    "importance": _importance,
+    "associations": _associations,
+    "survival": _survival,
+    "numbers": _numbers,
+    "comparison": _comparison,
+    "overlaps": _overlaps,
+    "objective": _objective,
+}

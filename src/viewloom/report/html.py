@@ -1,0 +1,60 @@
+"""From a summary and its figures to one HTML file that needs nothing else.
+
+Style and script stand in the page, and its content security policy admits them by their hashes alone: no
+request can leave it, and nothing that a name smuggles in can run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+TEMPLATE, CSS, SCRIPT = "report.html.j2", "report.css", "report.js"
+
+
+def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
+    """The report as text of an HTML file.
+
+    Parameters
+    ----------
+    summary : dict
+        Of `summarize`.
+    figures : dict of str to str
+        Of `figures`; trusted to be harmless, unlike all text of the summary, which is escaped.
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[report]") from error
+    pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    css, script = _asset(CSS), _asset(SCRIPT)
+    page = pages.from_string(_asset(TEMPLATE))
+    return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
+
+
+def policy(css: str, script: str) -> str:
+    """Content security policy that lets in this style and this script, images within the page, and no more.
+
+    >>> policy("", "").split("; ")[0]
+    "default-src 'none'"
+    """
+    parts = [
+        "default-src 'none'",
+        f"style-src '{_digest(css)}'",
+        f"script-src '{_digest(script)}'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return "; ".join(parts)
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _asset(name: str) -> str:
+    return files("viewloom.report").joinpath("templates", name).read_text(encoding="utf-8")

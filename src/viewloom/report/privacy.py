@@ -1,0 +1,92 @@
+"""What a report may show: names that cannot do harm, and counts that cannot point at anyone.
+
+Reports get mailed. Names come from files and may hold anything; counts of people below a least size are
+hidden, and so are the counts from which those could be worked out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import suppressed
+
+Array = np.ndarray
+LONGEST = 80  # letters of a name that are shown
+COUNTED = "subjects?|participants?|people|patients?|ids?|rows?"
+
+
+def plain(name: Any, most: int = LONGEST) -> str:
+    r"""A name from a file as one line of harmless text.
+
+    Characters that cannot be seen, among them those that turn the direction of writing, are given by their
+    code; long names are cut.
+
+    >>> plain("left\u202ethgir"), plain(" a\n b "), plain("x" * 10_000, 8)
+    ('left\\u202ethgir', 'a b', 'xxxxxxx…')
+    """
+    shown = "".join(c if c.isprintable() else _code(c) for c in " ".join(str(name)[: 4 * most].split()))
+    return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
+
+
+def count_text(count: int, total: int, min_cell: int) -> str:
+    """A count of people out of a known total, vague where it or the rest is small; nobody and all are shown.
+
+    >>> count_text(40, 60, 11), count_text(3, 60, 11), count_text(57, 60, 11), count_text(60, 60, 11)
+    ('40', '<11', '>49', '60')
+    """
+    if 0 < count < min_cell:
+        return f"<{min_cell}"
+    return f">{total - min_cell}" if 0 < total - count < min_cell else str(count)
+
+
+def size_texts(sizes: Array, min_cell: int) -> list[str]:
+    """Sizes of the parts of a known total.
+
+    >>> size_texts(np.array([50, 20, 3]), 11)
+    ['50', '≥11', '<11']
+    """
+    return [str(text) for text in suppressed(pd.DataFrame([sizes]), min_cell).iloc[0]]
+
+
+def rough_texts(counts: Array, total: int, rough: bool) -> list[str]:
+    """Counts out of a known total; where `rough`, to the nearest ten, so that no parts can be worked out.
+
+    Who knows all totals of views could solve for the small numbers of people who have just some of them.
+
+    >>> rough_texts(np.array([314, 345]), 345, True), rough_texts(np.array([314]), 345, False)
+    (['about 310', '345'], ['314'])
+    """
+    return [str(n) if n == total or not rough else f"about {10 * round(n / 10)}" for n in counts.tolist()]
+
+
+def without_small_counts(note: str, min_cell: int) -> str:
+    """A note in which small numbers of people are not given.
+
+    >>> without_small_counts("view 'pet': 3 subjects without any value left out", 11)
+    "view 'pet': fewer than 11 subjects without any value left out"
+    """
+
+    def vague(found: re.Match[str]) -> str:
+        small = int(found[1]) < min_cell
+        return f"fewer than {min_cell} {found[2]}" if small else found[0]
+
+    return re.sub(rf"(?<![\w.])(\d{{1,9}}) ({COUNTED})\b", vague, note)
+
+
+def without_folders(text: str) -> str:
+    """A path without the folders above it, which may hold names of people; other text as it is.
+
+    >>> without_folders("/home/anna/adni/vbm.csv"), without_folders("data/vbm.csv"), without_folders("bl")
+    ('vbm.csv', 'data/vbm.csv', 'bl')
+    """
+    absolute = os.path.isabs(text) or re.match(r"[A-Za-z]:[\\/]|\\\\|~", text)
+    return re.split(r"[\\/]", text.rstrip("\\/"))[-1] if absolute else text
+
+
+def _code(c: str) -> str:
+    return c.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,25 @@
+"""From the files a researcher has to views, participants and a report."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+try:
+    import pydantic  # noqa: F401
+except ImportError as error:
+    raise ImportError("Studies need pydantic: pip install viewloom[study]") from error
+
+from viewloom.study.check import check
+from viewloom.study.cohort import load
+from viewloom.study.config import Study, read_study
+from viewloom.study.errors import StudyError
+
+__all__ = ["Study", "StudyError", "check", "load", "read_study", "write_example"]
+
+
+def __getattr__(name: str) -> Any:
+    """`write_example` is fetched when it is asked for: it alone needs the simulated cohort."""
+    if name == "write_example":
+        return import_module("viewloom.study.example").write_example
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

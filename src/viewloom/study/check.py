@@ -1,0 +1,150 @@
+"""What a study consists of, before anything runs: who has what, what is missing, what will be left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from viewloom.study.cohort import read_tables
+from viewloom.study.joining import Tables, constant_columns
+from viewloom.study.schema import Study
+from viewloom.study.wording import counted, note
+from viewloom.views import listed
+
+NOT_GIVEN = "not given"
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What `check` found; counts and names of columns only.
+
+    Attributes
+    ----------
+    name : str
+        Title of the study.
+    n_subjects : int
+        Subjects with at least one view.
+    views : DataFrame
+        Per view: format, subjects, features, missing (cells of these subjects) and missing_share, constant
+        (columns).
+    overlaps : Series of int
+        How many subjects have just these views: the index has one True or False per view. Largest first.
+    constant : dict of str to list of str
+        Columns that do not vary, by view.
+    sites : DataFrame
+        Per site: subjects, and how many of them have each view. Empty where the study names no site.
+    diagnoses : dict of str to int
+        Subjects per diagnosis.
+    notes : list of str
+        What `fit` leaves out and why, and what else is worth knowing.
+    problems : list of str
+        What keeps the study from being run; the tables are of what could be read.
+    """
+
+    name: str
+    n_subjects: int
+    views: pd.DataFrame
+    overlaps: pd.Series
+    constant: dict[str, list[str]]
+    sites: pd.DataFrame
+    diagnoses: dict[str, int]
+    notes: list[str]
+    problems: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the study can be run."""
+        return not self.problems
+
+
+def check(study: Study) -> Check:
+    """Look at all files of a study without running anything.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    Check
+    """
+    tables = read_tables(study)
+    present = pd.DataFrame(
+        {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
+    )
+    constant = {name: _constant(frame) for name, frame in tables.frames.items()}
+    sites = _sites(_labels(tables, study, "site"), present)
+    return Check(
+        name=study.name,
+        n_subjects=len(tables.ids),
+        views=_views(tables, study, constant),
+        overlaps=_overlaps(present),
+        constant={name: columns for name, columns in constant.items() if columns},
+        sites=sites,
+        diagnoses=dict(sorted(Counter(_labels(tables, study, "diagnosis")).items())),
+        notes=[*tables.notes, *_constant_notes(constant), *_site_notes(sites, study)],
+        problems=tables.problems,
+    )
+
+
+def _constant(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame.columns[constant_columns(frame)]]
+
+
+def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.DataFrame:
+    """Sizes of the views, one per row."""
+    rows = {
+        name: {
+            "format": study.views[name].format,
+            "subjects": len(frame),
+            "features": frame.shape[1],
+            "missing": int(frame.isna().to_numpy().sum()),
+            "missing_share": float(frame.isna().to_numpy().mean()),
+            "constant": len(constant[name]),
+        }
+        for name, frame in tables.frames.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=COLUMNS).rename_axis("view")
+
+
+def _overlaps(present: pd.DataFrame) -> pd.Series:
+    """Counts of the patterns of presence; ties go to those with more views."""
+    counts = Counter(map(tuple, present.to_numpy(dtype=bool).tolist()))
+    order = sorted(counts, key=lambda pattern: (-counts[pattern], -sum(pattern), pattern))
+    index = pd.MultiIndex.from_tuples(order, names=list(present.columns)) if order else None
+    return pd.Series([counts[pattern] for pattern in order], index, dtype=int, name="subjects")
+
+
+def _labels(tables: Tables, study: Study, key: str) -> pd.Series:
+    """A column of the participants, for everyone with a view; empty where the study does not name it."""
+    column = study.participants and getattr(study.participants, key)
+    if column is None or tables.participants is None:
+        return pd.Series(dtype=object)
+    return pd.Series(tables.participants[column]).reindex(tables.ids).fillna(NOT_GIVEN)
+
+
+def _sites(site: pd.Series, present: pd.DataFrame) -> pd.DataFrame:
+    """Subjects per site, in all and with each view."""
+    counts = present.groupby(site.reindex(present.index)).sum().rename_axis("site")
+    counts.insert(0, "subjects", site.value_counts().reindex(counts.index), allow_duplicates=True)
+    return counts
+
+
+def _constant_notes(constant: dict[str, list[str]]) -> Iterator[str]:
+    for name, columns in constant.items():
+        if columns:
+            yield f"view {name!r}: {counted(len(columns), 'constant column')} left out: {listed(columns)}"
+
+
+def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[str]:
+    """Sites that are too small to be harmonised."""
+    least = study.preparation.min_site
+    small = int((sites["subjects"] < least).sum())
+    if study.preparation.harmonise != "none":
+        yield from note(small, "site", verb=f"with fewer than {least} subjects (min_site) not harmonised")
+
+
+COLUMNS = ["format", "subjects", "features", "missing", "missing_share", "constant"]

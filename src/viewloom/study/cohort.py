@@ -1,0 +1,119 @@
+"""From study.toml to the data of the study: read, match ids, join.
+
+`read_tables` goes on after a mistake, so that all are seen at once; `load` stops at any. Rows are sorted by
+id: the order of rows in the files does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+from viewloom.study.hashes import input_hashes
+from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes
+from viewloom.study.schema import Study
+from viewloom.study.sources import read_participants, read_view
+from viewloom.views import Views
+
+__all__ = ["StudyData", "input_hashes", "load", "read_tables"]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """The data of a study.
+
+    Attributes
+    ----------
+    views : Views
+        With ids, sorted; NaN where a cell is missing.
+    participants : DataFrame or None
+        The columns that the study names, in the order of ``views.ids``; empty rows for subjects not listed.
+    notes : list of str
+        What was left out or is worth knowing; counts only.
+    inputs : dict of str to str
+        SHA-256 of every input, by its path relative to the study file.
+    """
+
+    views: Views
+    participants: pd.DataFrame | None
+    notes: list[str]
+    inputs: dict[str, str]
+
+
+def load(study: Study, *, training: bool = True) -> StudyData:
+    """Read all files of a study and join them.
+
+    Parameters
+    ----------
+    study : Study
+    training : bool, default=True
+        Whether a model is to be learned from the data. New subjects that a model is to place may be few,
+        and have one view each.
+
+    Returns
+    -------
+    StudyData
+
+    Raises
+    ------
+    StudyError
+        With one line per problem.
+    """
+    tables = read_tables(study, training=training)
+    if tables.problems:
+        raise StudyError("\n".join(tables.problems))
+    ids, people = tables.ids, tables.participants
+    views = Views(
+        {name: frame.reindex(ids) for name, frame in tables.frames.items()}, ids=ids, allow_nan=True
+    )
+    return StudyData(
+        views, None if people is None else people.reindex(ids), tables.notes, input_hashes(study)
+    )
+
+
+def read_tables(study: Study, *, training: bool = True) -> Tables:
+    """Read all files of a study, collecting what is wrong instead of stopping at it.
+
+    Parameters
+    ----------
+    study : Study
+    training : bool, default=True
+        See `load`.
+
+    Returns
+    -------
+    Tables
+    """
+    frames: dict[str, pd.DataFrame] = {}
+    people, problems = None, list[str]()
+    for name, view in study.views.items():
+        with _collecting(problems, f"view {name!r}"):
+            frames[name] = read_view(view, study.ids.match, training=training)
+    if study.participants is not None:
+        with _collecting(problems, "participants"):
+            people = read_participants(study.participants, study.ids.match, training=training)
+    tables = Tables(frames, people)
+    for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
+        problems.extend(problems_of(tables, study))
+    return replace(tables, notes=[*_reading_notes(tables), *join_notes(tables, study)], problems=problems)
+
+
+@contextmanager
+def _collecting(problems: list[str], label: str) -> Iterator[None]:
+    """Write mistakes down and go on."""
+    try:
+        yield
+    except StudyError as error:
+        problems.extend(f"{label}: {line}" for line in str(error).split("\n"))
+
+
+def _reading_notes(tables: Tables) -> Iterator[str]:
+    """What was said while reading."""
+    for name, frame in tables.frames.items():
+        yield from (f"view {name!r}: {note}" for note in frame.attrs["notes"])
+    if tables.participants is not None:
+        yield from (f"participants: {note}" for note in tables.participants.attrs["notes"])

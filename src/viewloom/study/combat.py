@@ -1,0 +1,129 @@
+"""ComBat: site differences in mean and variance taken out, learned once and applied to new subjects.
+
+Johnson, Li and Rabinovic (2007), Biostatistics 8:118; for imaging Fortin et al. (2018), NeuroImage 167:104.
+With site i, subject j and feature g::
+
+    x_ijg = mean_g + c_ij b_g + spread_g (gamma_ig + sqrt(delta_ig) e_ijg)
+
+The effects of a site, ``gamma`` and ``delta``, are drawn together over its features by empirical Bayes. What
+the covariates ``c`` explain is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from viewloom.study.errors import StudyError
+
+Array = np.ndarray
+TINY = 1e-10  # a spread below this share of the values is rounding
+TOLERANCE, MOST_ROUNDS = 1e-10, 10_000
+SUREST = 1e12  # bounds mean^2 / variance of the variances, for features that all vary alike
+
+
+@dataclass(frozen=True, eq=False)
+class Combat:
+    """What was learned of s sites, d features and p covariates; see `fit_combat`.
+
+    Attributes
+    ----------
+    mean : (d,) array
+        Mean over all subjects where covariates are zero.
+    slopes : (p, d) array
+        Effects of the covariates.
+    spread : (d,) array
+        Standard deviation within sites, given the covariates.
+    shift, scale : (s, d) arrays
+        Posterior ``gamma`` and ``sqrt(delta)`` of each site, in units of `spread`.
+    """
+
+    mean: Array
+    slopes: Array
+    spread: Array
+    shift: Array
+    scale: Array
+
+
+def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
+    """Learn the effects of sites.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Without NaN.
+    site : (n,) int array
+        Sites as 0, 1, ..., each with at least two subjects.
+    covariates : (n, p) array
+        What must not be mistaken for an effect of the site; p may be 0.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 5.0], [3.0, 9.0], [2.0, 7.0], [11.0, 15.0], [13.0, 19.0], [12.0, 17.0]])
+    >>> fitted = fit_combat(X, np.repeat([0, 1], 3), np.empty((6, 0)))
+    >>> fitted.mean.round(6).tolist()
+    [7.0, 12.0]
+    """
+    sizes = np.bincount(site)
+    if len(sizes) < 2 or sizes.min() < 2:
+        raise StudyError("ComBat needs two sites at least, and two subjects of each.")
+    design = np.hstack([np.eye(len(sizes))[site], covariates])
+    _check_not_confounded(design, covariates, len(sizes))
+    effects = np.linalg.lstsq(design, X)[0]
+    mean, slopes = sizes @ effects[: len(sizes)] / len(X), effects[len(sizes) :]
+    spread = np.sqrt(np.mean((X - design @ effects) ** 2, axis=0))
+    spread = np.where(spread > TINY * np.abs(X).max(axis=0), spread, 1.0)
+    Z = (X - mean - covariates @ slopes) / spread
+    posteriors = [site_effects(Z[site == i]) for i in range(len(sizes))]
+    shift, variance = (np.array(part) for part in zip(*posteriors, strict=True))
+    return Combat(mean, slopes, spread, shift, np.sqrt(variance))
+
+
+def apply_combat(fitted: Combat, X: Array, site: Array, covariates: Array) -> Array:
+    """Subjects as the average site would have seen them; those whose `site` is -1 stay as they are."""
+    known = site >= 0
+    at = site[known]
+    level = fitted.mean + covariates[known] @ fitted.slopes
+    Z = ((X[known] - level) / fitted.spread - fitted.shift[at]) / fitted.scale[at]
+    harmonised = X.copy()
+    harmonised[known] = level + fitted.spread * Z
+    return harmonised
+
+
+def site_effects(Z: Array) -> tuple[Array, Array]:
+    """Posterior mean ``gamma`` and variance ``delta`` of a site's standardised features (n_i x d).
+
+    The priors are normal for ``gamma`` and inverse gamma for ``delta``, with the moments of the estimates
+    over features. A single feature has nothing to borrow from: its estimates are returned.
+    """
+    n, d = Z.shape
+    gamma, variance = Z.mean(axis=0), Z.var(axis=0, ddof=1)
+    delta = np.where(variance > TINY**2, variance, 1.0)
+    if d < 2:
+        return gamma, delta
+    estimate, middle, between = gamma, gamma.mean(), gamma.var(ddof=1)
+    average = delta.mean()
+    sureness = min(average**2 / max(delta.var(ddof=1), average**2 / SUREST), SUREST)
+    for _ in range(MOST_ROUNDS):
+        old_gamma, old_delta = gamma, delta
+        gamma = (n * between * estimate + delta * middle) / (n * between + delta)
+        squares = (n - 1) * variance + n * (estimate - gamma) ** 2  # sum of (z - gamma)^2
+        delta = (squares / 2.0 + average * (1.0 + sureness)) / (n / 2.0 + 1.0 + sureness)
+        if _same(gamma, old_gamma) and _same(delta, old_delta):
+            break
+    return gamma, delta
+
+
+def _same(new: Array, old: Array) -> bool:
+    return np.allclose(new, old, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def _check_not_confounded(design: Array, covariates: Array, n_sites: int) -> None:
+    """Refuse covariates that only differ between sites."""
+    within = np.linalg.matrix_rank(covariates - covariates.mean(axis=0)) if covariates.shape[1] else 0
+    if np.linalg.matrix_rank(design) < n_sites + within:
+        raise StudyError(
+            "the covariates cannot be told apart from the sites: one of them is the same for all subjects of "
+            "each site. Leave it out, or do not harmonise."
+        )

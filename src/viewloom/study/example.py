@@ -1,0 +1,206 @@
+"""The simulated cohort as files on disk, in the formats a researcher has, with a study.toml that works."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom._cohort.facts import facts, region_table
+from viewloom.simulate import Cohort, adni_like
+from viewloom.study.errors import StudyError
+
+ID = "participant_id"
+TABLES = {  # file -> first header cell, beginning of the features' names
+    "freesurfer/aseg.volume.tsv": ("Measure:volume", ("Left-", "Right-")),
+    "freesurfer/lh.aparc.thickness.tsv": ("lh.aparc.thickness", ("lh_",)),
+    "freesurfer/rh.aparc.thickness.tsv": ("rh.aparc.thickness", ("rh_",)),
+}
+GENOTYPES = "genotypes/snps.bed"
+FILES = (
+    "study.toml", "participants.csv", "vbm.csv", *TABLES, "fdg.csv",
+    *(GENOTYPES.replace(".bed", suffix) for suffix in (".bed", ".bim", ".fam")),
+)  # fmt: skip
+PARCELS = {"banks of superior temporal sulcus": "bankssts"}  # else the name without its blanks
+STUDY = """\
+# A study: who the participants are, one block per view, and what to do with them.
+# The cohort is simulated (viewloom.simulate.adni_like); replace the files with your own. Try, in this order:
+#     viewloom check study.toml
+#     viewloom fit study.toml
+
+[study]
+name = "Simulated cohort"
+
+[participants]
+path = "participants.csv"
+id = "participant_id"
+diagnosis = "diagnosis"                # to compare the clusters with; fitting does not use it
+covariates = ["age", "sex", "education", "icv"]
+site = "site"
+outcomes = ["mmse", "cdrsb", "apoe"]   # clusters are compared on these, too
+survival = { time = "conversion_time", event = "conversion_event" }  # years; known for MCI only
+
+# Grey matter density: a table with one row per participant and one column per region.
+[views.vbm]
+path = "vbm.csv"
+format = "table"
+id = "participant_id"
+# columns = ["LHippocampus", "R*"]     # names or patterns; all columns unless given
+# missing_codes = [-9]                 # what stands for missing besides blanks and NA
+
+# Volumes and thickness as asegstats2table and aparcstats2table write them. For a SUBJECTS_DIR with one folder
+# per participant, write path = "subjects" and format = "freesurfer".
+[views.freesurfer]
+paths = [
+    "freesurfer/aseg.volume.tsv",
+    "freesurfer/lh.aparc.thickness.tsv",
+    "freesurfer/rh.aparc.thickness.tsv",
+]
+format = "freesurfer-table"
+
+# Glucose uptake: one row per participant, visit and region.
+[views.fdg]
+path = "fdg.csv"
+format = "long"
+id = "participant_id"
+name = "region"
+value = "suvr"
+visit = "bl"
+
+# Genotypes; snps.bim and snps.fam lie beside it.
+[views.snp]
+path = "genotypes/snps.bed"
+format = "plink"
+min_maf = 0.01
+min_call_rate = 0.95
+
+# Learned from training subjects and kept with the model.
+[preparation]
+impute = "median"
+residualise = ["age", "sex", "education", "icv"]  # their effect is taken out of every view ...
+residualise_on = "controls"                       # ... as it is in controls
+controls = "HC"
+
+[model]
+n_clusters = 3
+"""
+
+
+def write_example(folder: str | Path, *, random_state: int = 0, missing: float = 0.1) -> list[Path]:
+    """Write a simulated cohort as the files of a study.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made if it does not exist; files of a study that are there already are not touched.
+    random_state : int, default=0
+    missing : float, default=0.1
+        Share of all pairs of participant and view that are lost; see `viewloom.simulate.adni_like`.
+
+    Returns
+    -------
+    list of Path
+        ``study.toml`` first, then participants, VBM (a wide CSV), FreeSurfer (tables of asegstats2table and
+        aparcstats2table), FDG (a long table) and SNPs (PLINK). A participant who lacks a view is not in its
+        files.
+
+    Raises
+    ------
+    StudyError
+        Where one of the files exists.
+    ImportError
+        Without bed-reader (``pip install viewloom[study]``).
+    """
+    folder = Path(folder)
+    paths = [folder / name for name in FILES]
+    existing = sum(path.exists() for path in paths)
+    if existing:
+        raise StudyError(f"{folder}: {existing} files of a study are there already; give another folder.")
+    to_bed = _to_bed()
+    cohort = adni_like(missing=missing, random_state=random_state)
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    to_bed(folder / GENOTYPES, *_genotypes(cohort))
+    _write_tables(cohort, folder)
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    return paths
+
+
+def _to_bed() -> Any:
+    try:
+        return import_module("bed_reader").to_bed
+    except ImportError as error:
+        raise ImportError("Writing genotypes needs bed-reader: pip install viewloom[study]") from error
+
+
+def _write_tables(cohort: Cohort, folder: Path) -> None:
+    """Everything but genotypes and study.toml."""
+    cohort.participants.to_csv(folder / "participants.csv", lineterminator="\n")
+    _view(cohort, "vbm").to_csv(folder / "vbm.csv", lineterminator="\n")
+    _long(_view(cohort, "fdg")).to_csv(folder / "fdg.csv", index=False, lineterminator="\n")
+    wide = _view(cohort, "freesurfer").rename(columns=freesurfer_names())
+    icv = cohort.participants["icv"].reindex(wide.index)
+    for name, (head, prefixes) in TABLES.items():
+        total = "EstimatedTotalIntraCranialVol" if head == "Measure:volume" else "eTIV"
+        table = wide.loc[:, wide.columns.str.startswith(prefixes)].assign(**{total: icv})
+        table.rename_axis(head).to_csv(folder / name, sep="\t", lineterminator="\n")
+
+
+def _view(cohort: Cohort, view: str) -> pd.DataFrame:
+    """The participants who have the view."""
+    rows = cohort.views.rows(cohort.views.index(view))
+    ids = pd.Index(cohort.participants.index[rows], name=ID)
+    return pd.DataFrame(cohort.views[view][rows], index=ids, columns=cohort.views.feature_names[view])
+
+
+def _long(wide: pd.DataFrame) -> pd.DataFrame:
+    """One row per participant and region, participant by participant."""
+    values = wide.to_numpy()
+    n, d = values.shape
+    return pd.DataFrame(
+        {
+            ID: np.repeat(wide.index.to_numpy(), d),
+            "visit": "bl",
+            "region": np.tile(wide.columns.to_numpy(), n),
+            "suvr": values.ravel(),
+        }
+    )
+
+
+def freesurfer_names() -> dict[str, str]:
+    """What FreeSurfer calls the features of the simulated view.
+
+    >>> names = freesurfer_names()
+    >>> names["LHippVol"], names["REntCtx"], names["LBanksSTS"]
+    ('Left-Hippocampus', 'rh_entorhinal_thickness', 'lh_bankssts_thickness')
+    """
+    return {
+        feature: _freesurfer_name(feature[0], feature[1:]) for feature in region_table("freesurfer").index
+    }
+
+
+def _freesurfer_name(side: str, base: str) -> str:
+    region = facts()["regions"][base][0]
+    if base.endswith("Vol"):
+        return f"{'Left' if side == 'L' else 'Right'}-{region.capitalize()}"
+    return f"{side.lower()}h_{PARCELS.get(region, region.replace(' ', ''))}_thickness"
+
+
+def _genotypes(cohort: Cohort) -> tuple[np.ndarray, dict[str, list]]:
+    """Counts (n, d) of allele 1, and what goes into the ``.fam`` and ``.bim``."""
+    calls = _view(cohort, "snp")
+    known = [facts()["snps"].get(name, {}) for name in calls.columns]
+    sex = cohort.participants["sex"].reindex(calls.index).map({"M": 1, "F": 2})
+    properties = {
+        "fid": calls.index.tolist(),
+        "iid": calls.index.tolist(),
+        "sex": sex.tolist(),
+        "sid": calls.columns.tolist(),
+        "chromosome": [str(fact.get("chr", 0)) for fact in known],  # 0: not placed
+        "allele_1": [fact.get("allele", "1") for fact in known],  # alleles that no source tells are 1 and 2
+        "allele_2": ["N" if fact else "2" for fact in known],
+    }
+    return np.array(calls, dtype=np.int8), properties

@@ -1,0 +1,44 @@
+"""Hashes of the input files, so that a run can say what it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from viewloom.study.schema import Participants, Study, View
+
+COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read with the one that is named
+
+
+def input_hashes(study: Study) -> dict[str, str]:
+    """SHA-256 of every file and folder that the study reads, by path relative to the study file.
+
+    A folder has one hash, over its statistics files and their names: these may be ids, and are not told.
+    """
+    sources: list[Participants | View] = [*study.views.values(), *filter(None, [study.participants])]
+    paths = {path for source in sources for path in source.inputs}
+    parts = sorted({part for path in paths for part in _companions(path)})
+    return {_relative(path, study.path.parent): _sha256(path) for path in parts}
+
+
+def _companions(path: Path) -> list[Path]:
+    """A file and those that belong to it."""
+    others = [path.with_suffix(suffix) for suffix in COMPANIONS.get(path.suffix.lower(), ())]
+    return [path, *(other for other in others if other.is_file())]
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _sha256(path: Path) -> str:
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    lines = [
+        f"{_relative(part, path)} {_sha256(part)}\n"
+        for part in sorted(path.rglob("*.stats"))
+        if part.is_file()
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

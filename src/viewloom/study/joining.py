@@ -1,0 +1,145 @@
+"""The tables of a study side by side: what keeps them from being joined, and what is lost when they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from viewloom.study.ids import canonical_ids
+from viewloom.study.schema import Study
+from viewloom.study.sources import column_names, file_names
+from viewloom.study.wording import nearest, note
+from viewloom.views import listed
+
+LEAST_PER_CLUSTER = 2  # subjects
+MOST_LABELS = 10  # diagnoses that an error may tell
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What the files hold, before it is joined.
+
+    Attributes
+    ----------
+    frames : dict of str to DataFrame
+        One per view that could be read, indexed by id.
+    participants : DataFrame or None
+    notes, problems : list of str
+        A problem is what keeps the study from being run.
+    """
+
+    frames: dict[str, pd.DataFrame] = field(default_factory=dict)
+    participants: pd.DataFrame | None = None
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def ids(self) -> pd.Index:
+        """Everyone seen in any view, sorted."""
+        return _union(frame.index for frame in self.frames.values())
+
+
+def join_notes(tables: Tables, study: Study) -> Iterator[str]:
+    """What there is to know of a join that can be made."""
+    ids, people = tables.ids, tables.participants
+    everyone = ids
+    if people is not None and len(ids):
+        everyone = _union([ids, people.index])
+        unseen, strangers = len(everyone) - len(ids), len(everyone) - len(people)
+        yield from note(unseen, "participant is", "participants are", "in no view and left out")
+        whose = "of the views"
+        yield from note(strangers, f"subject {whose} is", f"subjects {whose} are", "not among participants")
+    if study.ids.match == "exact":
+        saved = len(everyone) - canonical_ids(everyone, "adni").nunique()
+        way_out = "spelt differently; match = 'adni' under [ids] would join them"
+        yield from note(saved, "id is", "ids are", way_out)
+
+
+def constant_columns(frame: pd.DataFrame) -> pd.Series:
+    """Which columns have one value only, missing cells apart.
+
+    >>> constant_columns(pd.DataFrame({"a": [1.0, None, 1.0], "b": [1.0, 2.0, 3.0]})).to_dict()
+    {'a': True, 'b': False}
+    """
+    return frame.max() == frame.min()
+
+
+def _poor_views(tables: Tables, study: Study) -> Iterator[str]:
+    """Views that can hardly tell anybody from anybody."""
+    for name, frame in tables.frames.items():
+        where = f"view {name!r}: {file_names(study.views[name])}"
+        if frame.shape[1] == 1:
+            yield (
+                f"{where}: a view of one {column_names(frame.columns)} alone; give it more columns, or name "
+                "it under outcomes of [participants] instead."
+            )
+        elif constant_columns(frame).all():
+            yield f"{where}: no column varies among its {len(frame)} subjects; leave the view out."
+
+
+def _unlinked_views(tables: Tables, study: Study) -> Iterator[str]:
+    """Views whose subjects no other view has."""
+    linked, apart = _islands(tables.frames)
+    if apart:
+        a, b = (_union(tables.frames[name].index for name in names) for names in (linked, apart))
+        yield f"views {listed(linked)} have no subject in common with {listed(apart)}{_way_out(a, b)}"
+
+
+def _few_subjects(tables: Tables, study: Study) -> Iterator[str]:
+    n, k = len(tables.ids), study.model.n_clusters
+    if len(tables.frames) == len(study.views) and n < LEAST_PER_CLUSTER * k:
+        yield f"{n} subjects are too few for {k} clusters; at least {LEAST_PER_CLUSTER * k} are needed."
+
+
+def _strangers(tables: Tables, study: Study) -> Iterator[str]:
+    """Participants of whom no view knows."""
+    ids, people = tables.ids, tables.participants
+    if people is not None and len(ids) and not ids.isin(people.index).any():
+        yield f"the views have no subject in common with participants{_way_out(ids, people.index)}"
+
+
+def _no_controls(tables: Tables, study: Study) -> Iterator[str]:
+    """Controls whom nobody is."""
+    column = study.participants and study.participants.diagnosis
+    if tables.participants is None or column is None:
+        return
+    known = sorted({str(label) for label in tables.participants[column].dropna()})
+    for controls in study.preparation.controls:
+        if controls not in known:
+            others = _others(controls, known)
+            yield f"participants: nobody has the diagnosis {controls!r} of preparation.controls{others}"
+
+
+def _others(label: str, known: list[str]) -> str:
+    """The labels that there are; so many can only be ids, which are not told."""
+    few = nearest(label, known) or f"; there are {listed(known)}."
+    return few if len(known) <= MOST_LABELS else f"; there are {len(known)} others."
+
+
+def _islands(frames: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
+    """Views that are linked to the first one by subjects in common, and the others."""
+    apart = list(frames)
+    together, seen = apart[:1], _union(frames[name].index for name in apart[:1])
+    while linked := [name for name in apart if frames[name].index.isin(seen).any()]:
+        together += [name for name in linked if name not in together]
+        apart = [name for name in apart if name not in linked]
+        seen = _union(frames[name].index for name in together)
+    return together, apart
+
+
+def _union(indices: Iterable[pd.Index]) -> pd.Index:
+    return pd.Index(sorted({subject for index in indices for subject in index}), dtype=str, name="id")
+
+
+def _way_out(a: pd.Index, b: pd.Index) -> str:
+    """How many ids do not match, and what may help."""
+    shared = len(set(canonical_ids(a, "adni")) & set(canonical_ids(b, "adni")))
+    helps = f"set match = 'adni' under [ids], which matches {shared}."
+    spelling = "check the id columns and that ids are spelt alike."
+    return f" ({len(a)} and {len(b)} ids): {helps if shared else spelling}"
+
+
+PROBLEMS = (_strangers,)
+TRAINING_PROBLEMS = (_poor_views, _unlinked_views, _few_subjects, _strangers, _no_controls)

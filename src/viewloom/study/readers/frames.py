@@ -1,0 +1,299 @@
+"""From a raw table to one row per subject and one number per feature: the checks that all readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+from viewloom.study.wording import counted, nearest, note
+from viewloom.views import listed
+
+Patterns = Sequence[str] | None
+Code = int | float | str
+Codes = Sequence[Code] | Mapping[str, Sequence[Code]]
+
+VISIT_COLUMNS = ("VISCODE2", "VISCODE", "visit", "visit_id", "session", "session_id", "timepoint")
+KEEP_ONE = "keep one row per subject, or give visit and visit_column"
+CORRECT = "correct the cells, or name what stands for missing in missing_codes"
+NAME_CODES = "name what stands for missing in missing_codes, or choose with columns and exclude"
+MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mrz|mai|okt|dez)"
+SPOILT = {  # ids that a spreadsheet has turned into something else, or a column that holds no ids
+    r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|"
+    rf"\d{{1,2}}-{MONTH}(?:-\d{{2,4}})?|{MONTH}-\d{{2}}": "dates",
+    r"\d(?:[.,]\d+)?E\+\d+": "rounded numbers",
+}
+MOST_NUMBERS = 0.3  # share of numbers among names of columns
+CENSORED = r"^\s*[<>]=?\s*(?=[-+.\d])"  # '>1700': beyond what the assay can measure
+
+
+def column(raw: pd.DataFrame, name: str, path: Path, role: str) -> pd.Series:
+    """The one column of that name."""
+    at = np.flatnonzero(raw.columns == name)
+    if len(at) == 0:
+        raise StudyError(f"{path.name}: no {role} column {name!r}{_known_columns(name, list(raw.columns))}")
+    if len(at) > 1:
+        raise StudyError(
+            f"{path.name}: {len(at)} columns are called {name!r}; rename all but the {role} column."
+        )
+    return raw.iloc[:, at[0]]
+
+
+def _known_columns(name: str, known: list[str]) -> str:
+    """What the columns are called; where the first line holds data, it is not told."""
+    if pd.to_numeric(pd.Series(known), errors="coerce").notna().mean() > MOST_NUMBERS:
+        return "; the first line holds numbers where names should be: add a header."
+    return nearest(name, known) or f"; there are {listed(known)}."
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a name is one of the patterns or fits one, case-sensitively.
+
+    >>> matches("ST29SV", ["ST*SV"]), matches("st29sv", ["ST*SV"]), matches("a[1]", ["a[1]"])
+    (True, False, True)
+    """
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def select(
+    raw: pd.DataFrame, columns: Patterns, exclude: Patterns, path: Path, notes: list[str]
+) -> pd.DataFrame:
+    """The columns that are asked for, in the order of the file; a pattern that fits none is an error."""
+    names = list(raw.columns)
+    for pattern in columns or ():
+        if not any(matches(name, [pattern]) for name in names):
+            hint = nearest(pattern, names) or "."
+            raise StudyError(f"{path.name}: no column fits {pattern!r} of columns{hint}")
+    for pattern in exclude or ():
+        if not any(matches(name, [pattern]) for name in names):
+            notes.append(f"no column fits {pattern!r} of exclude")
+    kept = [
+        (columns is None or matches(name, columns)) and not matches(name, exclude or ()) for name in names
+    ]
+    chosen = raw.loc[:, kept]
+    if chosen.shape[1] == 0:
+        check = "check columns and exclude" if columns or exclude else "it needs features as well"
+        raise StudyError(f"{path.name}: no columns left besides the id; {check}.")
+    repeated = chosen.columns[chosen.columns.duplicated()].unique()
+    if len(repeated):
+        raise StudyError(
+            f"{path.name}: {len(repeated)} column names occur more than once: {listed(list(repeated))}; "
+            "rename them."
+        )
+    return chosen
+
+
+def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:
+    """The column of visits: the one named, or the first that is known as such."""
+    if name is None:
+        known = [other for other in VISIT_COLUMNS if other in raw.columns]
+        if not known:
+            raise StudyError(f"{path.name}: no column of visits was found; give visit_column.")
+        name = known[0]
+    return as_text(column(raw, name, path, "visit"))
+
+
+def at_visit(
+    raw: pd.DataFrame, codes: pd.Series, visits: Iterable[Any], path: Path, notes: list[str]
+) -> pd.DataFrame:
+    """Rows of the wanted visits."""
+    wanted = [str(visit) for visit in visits]
+    kept = codes.isin(wanted).to_numpy()
+    if not kept.any():
+        raise StudyError(
+            f"{path.name}: no row is of visit {listed(wanted)} in column {codes.name!r}, which holds "
+            f"{codes.nunique()} codes; check visit, and that this is the column of visits."
+        )
+    notes += note(int((~kept).sum()), "row of another visit", "rows of other visits")
+    return raw[kept]
+
+
+def as_text(cells: pd.Series) -> pd.Series:
+    """Cells as stripped text, missing where blank; whole numbers without a point."""
+    if pd.api.types.is_float_dtype(cells) and (cells.dropna() % 1 == 0).all():
+        cells = cells.astype("Int64")
+    text = cells.astype(str).str.strip()
+    return text.where(cells.notna().to_numpy() & (text != "").to_numpy())
+
+
+def clean_ids(cells: pd.Series, path: Path) -> pd.Series:
+    """Ids as text, with leading zeros; blanks, and ids that a spreadsheet has spoilt, are errors."""
+    text, where = as_text(cells), f"{path.name}: column {cells.name!r}"
+    absent = int(text.isna().sum())
+    if absent:
+        raise StudyError(
+            f"{where} lacks the id in {absent} of {len(text)} rows; fill them in or remove them."
+        )
+    for pattern, what in SPOILT.items():
+        count = int(text.str.fullmatch(pattern).sum())
+        if count:
+            raise StudyError(
+                f"{where} holds {count} ids that look like {what}; choose another id column, or format it "
+                "as text in the spreadsheet and save again."
+            )
+    return text.str.removesuffix(".0") if text.str.fullmatch(r"\d+\.0").all() else text
+
+
+def checked_ids(cells: pd.Series, path: Path, *, hint: str) -> pd.Index:
+    """Ids of the rows, which must differ; `hint` says how to tell apart rows of one id."""
+    text = clean_ids(cells, path)
+    repeated = int(text.duplicated().sum())
+    if repeated:
+        rows = f"{counted(repeated, 'row')} whose id appeared before"
+        raise StudyError(f"{path.name}: column {cells.name!r} has {rows}; {hint}.")
+    return pd.Index(text.tolist(), dtype=str, name="id")
+
+
+def repeats_hint(raw: pd.DataFrame) -> str:
+    """What may tell apart rows of the same subject, if the table has a known column of visits."""
+    known = [name for name in VISIT_COLUMNS if name in raw.columns]
+    return f"give visit to keep one visit of column {known[0]!r}" if known else KEEP_ONE
+
+
+def numbers(
+    cells: pd.DataFrame,
+    codes: Codes,
+    path: Path,
+    notes: list[str],
+    *,
+    censored: bool = False,
+    way_out: str = NAME_CODES,
+) -> pd.DataFrame:
+    """Cells as float64, NaN where missing or a missing code; other text is an error that names the column.
+
+    Parameters
+    ----------
+    cells : DataFrame
+    codes : sequence, or dict of column pattern to sequence
+        What stands for missing, in all columns or in those that fit the pattern.
+    path : Path
+    notes : list of str
+    censored : bool
+        Take cells such as ``>1700`` at their bound.
+    way_out : str
+        What to do about cells that are no numbers, in terms of the options that the format has.
+    """
+    plain = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes], dtype=bool)
+    values = np.full(cells.shape, np.nan)
+    values[:, plain] = cells.loc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
+    names = [str(name) for name in cells.columns]
+    parsed = {
+        name: _parsed(cells[name], codes_of(name, codes), censored)
+        for name, done in zip(names, plain, strict=True)
+        if not done
+    }
+    for name, text in parsed.items():
+        values[:, names.index(name)] = text.numbers
+    wrong = {name: text.wrong for name, text in parsed.items()}
+    _check_cells(wrong, len(cells), "not a number", path, way_out)
+    values[_coded(names, values, codes)] = np.nan
+    infinite = dict(zip(names, np.isinf(values).sum(axis=0).tolist(), strict=True))
+    _check_cells(infinite, len(cells), "infinite", path, way_out)
+    beyond = sum(text.beyond for text in parsed.values())
+    coded = int((np.isnan(values) & cells.notna().to_numpy(dtype=bool)).sum()) if codes else 0
+    notes += note(beyond, "cell", verb="beyond the range of the assay taken at the limit")
+    notes += note(coded, "cell", verb="with a missing code taken as missing")
+    return pd.DataFrame(values, index=cells.index, columns=names)
+
+
+def numbers_or_text(
+    cells: pd.DataFrame, codes: Codes, path: Path, notes: list[str], *, censored: bool = False
+) -> pd.DataFrame:
+    """Columns of numbers as float64, the others as text; 011 is a code, not a number."""
+    text = {}
+    for name in cells.columns:
+        if is_numeric(cells[name], codes, censored=censored) and not _zero_padded(cells[name]):
+            continue
+        text[name] = without_codes(cells[name], codes_of(name, codes))
+    plain = cells.drop(columns=list(text))
+    rest = numbers(plain, codes, path, notes, censored=censored, way_out=CORRECT)
+    return pd.concat([rest, pd.DataFrame(text, index=cells.index)], axis=1)[list(cells.columns)]
+
+
+def _zero_padded(cells: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(cells) and bool(as_text(cells).str.match(r"0\d").any())
+
+
+def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False) -> bool:
+    """Whether every cell is a number or missing."""
+    if pd.api.types.is_numeric_dtype(cells):
+        return True
+    return _parsed(cells, codes_of(str(cells.name), codes), censored).wrong == 0
+
+
+def codes_of(name: str, codes: Codes) -> Sequence[Code]:
+    """The missing codes of a column.
+
+    >>> codes_of("ST29SV", {"ST*": [-4], "AGE": [-1]}), codes_of("AGE", [-9])
+    ([-4], [-9])
+    """
+    if isinstance(codes, Mapping):
+        return [code for pattern, found in codes.items() if matches(name, [pattern]) for code in found]
+    return codes
+
+
+def without_codes(cells: pd.Series, codes: Sequence[Code]) -> pd.Series:
+    """Cells as text, missing where they are a missing code."""
+    text = as_text(cells)
+    return text.mask(text.isin([str(code) for code in codes])) if codes else text
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """Numbers in text cells, how many cells hold none, and how many were beyond a limit."""
+
+    numbers: np.ndarray
+    wrong: int
+    beyond: int
+
+
+def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool) -> Parsed:
+    text = without_codes(cells, codes)
+    beyond = int(text.str.match(CENSORED).sum()) if censored else 0
+    if beyond:
+        text = text.str.replace(CENSORED, "", regex=True)
+    values = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.isnan(values) & text.notna().to_numpy()
+    return Parsed(values, int(wrong.sum()), beyond)
+
+
+def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
+    """Which (n, d) values are missing codes."""
+    coded = np.zeros(values.shape, dtype=bool)
+    for j, name in enumerate(names if codes else ()):
+        found = pd.to_numeric(pd.Series(codes_of(name, codes), dtype=object), errors="coerce")
+        coded[:, j] = np.isin(values[:, j], found.dropna().to_numpy(dtype=np.float64))
+    return coded
+
+
+def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: str) -> None:
+    """Refuse columns of n rows in which there are bad cells."""
+    names = [name for name, count in bad.items() if count]
+    if names:
+        others = f" ({counted(len(names) - 1, 'more column')} likewise)" if len(names) > 1 else ""
+        raise StudyError(
+            f"{path.name}: column {names[0]!r} is {what} in {bad[names[0]]} of {n} rows{others}; {way_out}."
+        )
+
+
+def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[str]) -> pd.DataFrame:
+    """The frame a reader returns: indexed by id, with its notes, without columns that are all missing.
+
+    These are named in ``attrs["empty"]``; it is an error if no other is left.
+    """
+    frame = values.set_axis(ids, axis=0).rename_axis(columns=None)
+    empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
+    if len(empty) == frame.shape[1]:
+        raise StudyError(
+            f"{path.name}: no column has any value among {counted(len(ids), 'subject')}: {listed(empty)}; "
+            "check that the right rows and columns are read."
+        )
+    frame = frame.drop(columns=empty)
+    frame.attrs = {"notes": list(notes), "empty": empty}
+    return frame

@@ -1,0 +1,103 @@
+"""Tables that asegstats2table and aparcstats2table make of FreeSurfer's stats files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import frames
+from viewloom.study.readers.frames import Patterns
+from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
+from viewloom.study.readers.tables import filled_rows
+from viewloom.study.readers.text import NAMED, find_dialect, load
+from viewloom.views import listed
+
+TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
+CORRECT = "correct the cells, or write the table again with asegstats2table or aparcstats2table"
+
+
+def read_stats_table(
+    path: str | Path | Sequence[str | Path],
+    *,
+    id: str | None = None,
+    columns: Patterns = None,
+    exclude: Patterns = None,
+    global_measures: bool = False,
+) -> pd.DataFrame:
+    """Read tables of asegstats2table and aparcstats2table, with any delimiter, and join them.
+
+    Parameters
+    ----------
+    path : path, or list of paths
+        One table per measure and hemisphere.
+    id : str, optional
+        Column of ids; the first where None.
+    columns, exclude : list of str, optional
+        Shell patterns of the features to keep and to leave out.
+    global_measures : bool, default=False
+        Keep measures of the whole brain, such as the intracranial volume.
+
+    Returns
+    -------
+    DataFrame indexed by ``id``
+        NaN where a subject is not in all tables.
+    """
+    paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
+    notes: list[str] = []
+    where = paths[0] if len(paths) == 1 else paths[0].parent
+    tables = [_read_stats_table(one, id, notes) for one in paths]
+    joined = reduce(lambda left, right: _joined(left, right, where), tables)
+    wide = frames.select(regions(joined, global_measures, notes), columns, exclude, where, notes)
+    return frames.finish(wide, wide.index.rename("id"), where, notes)
+
+
+def is_stats_table(header: Iterable[str]) -> bool:
+    """Whether the first cell is that of asegstats2table or aparcstats2table."""
+    return TABLE_HEAD.fullmatch(next(iter(header), "")) is not None
+
+
+def _read_stats_table(path: Path, id: str | None, notes: list[str]) -> pd.DataFrame:
+    """One table, indexed by id."""
+    dialect = find_dialect(path, candidates=NAMED.values())
+    id = id or dialect.header[0]
+    raw = filled_rows(load(path, dialect, text=[id]), path, notes)
+    directories = frames.column(raw, id, path, "id").str.rstrip("/")
+    ids = frames.checked_ids(directories, path, hint="keep one row per subject")
+    cells = raw.loc[:, raw.columns != id]
+    cells = cells.set_axis([_feature(name, dialect.header[0]) for name in cells.columns], axis=1)
+    frames.select(cells, None, None, path, notes)  # repeated names
+    return frames.numbers(cells, (), path, notes, way_out=CORRECT).set_axis(ids, axis=0)
+
+
+def _feature(name: str, head: str) -> str:
+    """Name of a column; other measures of structures than the volume are part of it.
+
+    >>> _feature("Left-Thalamus-Proper", "Measure:volume"), _feature("Left-Hippocampus", "Measure:mean")
+    ('Left-Thalamus', 'Left-Hippocampus_mean')
+    """
+    found = TABLE_HEAD.fullmatch(head)
+    measure = found.group("aseg") if found else None
+    suffix = "" if measure in (None, "volume") else f"_{measure}"
+    return RENAMED.get(name, name) + suffix
+
+
+def _joined(left: pd.DataFrame, right: pd.DataFrame, where: Path) -> pd.DataFrame:
+    """All subjects and features of both; whole-brain measures, which all tables repeat, from the left."""
+    ids = left.index.union(right.index, sort=False)
+    both, other = left.reindex(ids), right.reindex(ids)
+    shared = right.columns.intersection(left.columns)
+    twofold = [name for name in shared if GLOBAL.fullmatch(name) is None]
+    twice = int((both[twofold].notna() & other[twofold].notna()).any(axis=1).sum())
+    if twice:
+        raise StudyError(
+            f"{where.name}: {twice} subjects have the same features in several tables: {listed(twofold)}; "
+            "give each table once."
+        )
+    for name in shared:
+        both[name] = both[name].fillna(other[name])
+    return pd.concat([both, other.drop(columns=shared)], axis=1)

@@ -1,0 +1,259 @@
+"""Wide tables (CSV, TSV, Parquet), one row per subject, and long ones, one row per measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import frames
+from viewloom.study.readers.frames import Codes, Patterns
+from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.wording import note
+
+PARQUET = (".parquet", ".pq")
+MEASURED_AGAIN = (
+    "pair of subject and region measured more than once",
+    "pairs of subject and region measured more than once",
+)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    id: str,
+    visit: str | None = None,
+    visit_column: str | None = None,
+    columns: Patterns = None,
+    exclude: Patterns = None,
+    missing_codes: Codes = (),
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    numeric: bool = True,
+) -> pd.DataFrame:
+    r"""Read a table with one row per subject, or per subject and visit.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV, TSV or other delimited text, or Parquet.
+    id : str
+        Column of ids. They are text: leading zeros stay.
+    visit : str, optional
+        Keep rows of this visit only.
+    visit_column : str, optional
+        Column of visits; where None, one of the usual names.
+    columns, exclude : list of str, optional
+        Shell patterns of the columns to keep and to leave out, case-sensitive. All but the id by default.
+    missing_codes : list, or dict of column pattern to list
+        What stands for missing besides blanks and NA, such as -4.
+    delimiter, decimal, encoding : str, optional
+        Found out where None.
+    numeric : bool, default=True
+        Whether all columns must be numbers. If False, columns that are not stay text.
+
+    Returns
+    -------
+    DataFrame indexed by ``id``
+        With what was left out counted in ``attrs["notes"]``.
+
+    Raises
+    ------
+    StudyError
+        Naming file, column and count of whatever cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "volumes.csv")
+    ...     _ = path.write_text("subject;hippocampus\n007;3,1\n008;-9\n")
+    ...     frame = read_table(path, id="subject", missing_codes=[-9])
+    >>> print(frame)
+         hippocampus
+    id
+    007          3.1
+    008          NaN
+    """
+    path, notes = Path(path), list[str]()
+    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    raw = _load(path, dialect, [id, visit_column] if numeric else None, notes)
+    raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
+    cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
+    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
+    convert = frames.numbers if numeric else frames.numbers_or_text
+    return frames.finish(convert(cells, missing_codes, path, notes), ids, path, notes)
+
+
+def read_long(
+    path: str | Path,
+    *,
+    id: str,
+    name: str | Sequence[str],
+    value: str,
+    visit: str | None = None,
+    visit_column: str | None = None,
+    columns: Patterns = None,
+    exclude: Patterns = None,
+    missing_codes: Codes = (),
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    repeats: str = "error",
+) -> pd.DataFrame:
+    r"""Read a table with one row per subject and region, as PET pipelines write it.
+
+    Parameters
+    ----------
+    path : str or Path
+    id, value : str
+        Columns of ids and of measurements.
+    name : str or list of str
+        Column of the region's name, or several that name it together, such as region and side.
+    visit, visit_column, missing_codes, delimiter, decimal, encoding
+        As in `read_table`.
+    columns, exclude : list of str, optional
+        Shell patterns of the regions to keep and to leave out.
+    repeats : {"error", "mean"}
+        What to do where a subject has several different values of one region. Equal ones count once.
+
+    Returns
+    -------
+    DataFrame indexed by ``id``
+        One column per region, in order of first appearance; NaN where a subject lacks it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pet.csv")
+    ...     _ = path.write_text("RID,ROINAME,ROILAT,MEAN\n2,Angular,Left,1.2\n2,Angular,Right,1.3\n")
+    ...     frame = read_long(path, id="RID", name=["ROINAME", "ROILAT"], value="MEAN")
+    >>> frame.columns.tolist()
+    ['Angular_Left', 'Angular_Right']
+    """
+    path, notes = Path(path), list[str]()
+    parts = [name] if isinstance(name, str) else list(name)
+    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    raw = _load(path, dialect, [id, *parts, visit_column], notes)
+    raw, _ = _visit_rows(raw, visit, visit_column, path, notes)
+    wide = pivot(raw, path, id=id, name=parts, value=value, codes=missing_codes, repeats=repeats, notes=notes)
+    return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
+
+
+def pivot(
+    raw: pd.DataFrame,
+    path: Path,
+    *,
+    id: str,
+    name: Sequence[str],
+    value: str,
+    codes: Codes,
+    repeats: str,
+    notes: list[str],
+) -> pd.DataFrame:
+    """Rows of measurements as one row per subject and one column per region, in order of appearance."""
+    if repeats not in ("error", "mean"):
+        raise StudyError(f"repeats must be 'error' or 'mean', got {repeats!r}.")
+    region = _joined_names(raw, name, path)
+    cells = frames.column(raw, value, path, "value").to_frame()
+    measured = pd.DataFrame(
+        {
+            "id": frames.clean_ids(frames.column(raw, id, path, "id"), path),
+            "region": region,
+            "value": frames.numbers(cells, codes, path, notes)[value],
+        }
+    )
+    once = _one_value_each(measured, path, repeats, frames.repeats_hint(raw), notes)
+    ids = pd.Index(measured["id"].unique().tolist(), dtype=str, name="id")
+    return once.pivot_table("value", "id", "region").reindex(index=ids, columns=region.unique())
+
+
+def _joined_names(raw: pd.DataFrame, parts: Sequence[str], path: Path) -> pd.Series:
+    """Names of the regions; a part that is blank is left away."""
+    columns = [frames.as_text(frames.column(raw, part, path, "name")) for part in parts]
+    unnamed = int(columns[0].isna().sum())
+    if unnamed:
+        raise StudyError(
+            f"{path.name}: column {parts[0]!r} is blank in {unnamed} rows; name the region there."
+        )
+    joined = columns[0]
+    for part in columns[1:]:
+        joined = joined + ("_" + part).fillna("")
+    return joined
+
+
+def _one_value_each(
+    measured: pd.DataFrame, path: Path, repeats: str, hint: str, notes: list[str]
+) -> pd.DataFrame:
+    """Rows that differ; several values of a subject and region are an error, or will be averaged."""
+    distinct = measured.drop_duplicates()
+    equal = len(measured) - len(distinct)
+    notes += note(equal, "row equal to another", "rows equal to another", "counted once")
+    distinct = distinct[distinct["value"].notna()]  # a blank beside a value says nothing
+    several = int((distinct.groupby(["id", "region"]).size() > 1).sum())
+    if several and repeats == "error":
+        raise StudyError(
+            f"{path.name}: {several} pairs of subject and region have several values; {hint}, or set "
+            "repeats = 'mean'."
+        )
+    notes += note(several, *MEASURED_AGAIN, "averaged")
+    return distinct
+
+
+def _load(
+    path: Path, given: dict[str, Any], text: Sequence[str | None] | None, notes: list[str]
+) -> pd.DataFrame:
+    """Rows that hold anything, of text or Parquet; `text` names columns that stay text, all where None."""
+    if is_parquet(path):
+        return filled_rows(_load_parquet(path), path, notes)
+    dialect = find_dialect(path, **given)
+    names = None if text is None else [*filter(None, text), *frames.VISIT_COLUMNS]
+    if dialect.decimal == "," and given["decimal"] is None:
+        notes.append("decimal commas read as points")
+    return filled_rows(load(path, dialect, text=names), path, notes)
+
+
+def filled_rows(raw: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:
+    """Rows that hold anything; none at all is an error."""
+    filled = raw.notna().any(axis=1).to_numpy()
+    if not filled.any():
+        raise StudyError(f"{path.name}: there is a header but no rows.")
+    notes += note(int((~filled).sum()), "blank row")
+    return raw[filled]
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file calls itself Parquet."""
+    return path.suffix.lower() in PARQUET
+
+
+def _load_parquet(path: Path) -> pd.DataFrame:
+    """The table of a Parquet file; a named index becomes a column."""
+    if not path.is_file():
+        raise StudyError(f"{path.name}: there is no such file.")
+    if find_spec("pyarrow") is None:
+        raise ImportError("Parquet files need pyarrow: pip install viewloom[study]")
+    try:
+        frame = pd.read_parquet(path)
+    except (ValueError, OSError):  # pyarrow's errors are both; their text may quote the file
+        raise StudyError(f"{path.name}: is not a whole Parquet file; write it again.") from None
+    named = [name for name in frame.index.names if name is not None]
+    frame = frame.reset_index(level=named) if named else frame
+    return frame.set_axis(frame.columns.astype(str), axis=1)
+
+
+def _visit_rows(
+    raw: pd.DataFrame, visit: Any, visit_column: str | None, path: Path, notes: list[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Rows of the visit, all where None, and the name of the column that tells visits apart."""
+    if visit is None and visit_column is None:
+        return raw, []
+    codes = frames.visit_codes(raw, visit_column, path)
+    kept = raw if visit is None else frames.at_visit(raw, codes, [visit], path, notes)
+    return kept, [str(codes.name)]

@@ -1,0 +1,260 @@
+"""Delimited text as spreadsheets, R and Windows write it, turned into a raw table."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
+NAMED = {**DELIMITERS, "space": " "}  # what a user may call them
+SAMPLE = 50  # lines that are looked at to find out how a file is written
+CHUNK = 1 << 20
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+BINARY = {  # first bytes of files that are often taken for tables -> what to do with them
+    b"PK\x03\x04": "is an Excel workbook or a zip file; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as CSV",
+    b"\x1f\x8b": "is compressed; unpack it first",
+    b"\x89HDF": "is an HDF5 file, not a table; give its format",
+    b"MATLAB": "is a MATLAB file; export it as CSV",
+    b"$FL2": "is an SPSS file; export it as CSV",
+}
+TABLES_ONLY = "(formats 'table' and 'long' only)"  # where these options are
+EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
+MISSING = [".", " "]  # besides what pandas takes for missing: "", NA, n/a, NaN, NULL, None, ...
+ROW_NAMES = "row.names"  # what R calls the column for which it writes no name
+UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    encoding, delimiter, decimal : str
+    header : list of str
+    skip : int
+        Lines before the header, such as Excel's ``sep=;``.
+    """
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    header: list[str]
+    skip: int
+
+
+def find_dialect(
+    path: Path,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    candidates: Iterable[str] = tuple(DELIMITERS.values()),
+) -> Dialect:
+    """Find out how a table is written from its first lines; what is given is believed.
+
+    Raises
+    ------
+    StudyError
+        Where the file is absent, empty, not text, or has one column only.
+    """
+    encoding = encoding or _encoding(path)
+    lines = _first_lines(path, encoding)
+    if not lines:
+        raise StudyError(f"{path.name}: the file is empty.")
+    announced = re.fullmatch(r"sep=(.)", lines[0].rstrip("\r\n"), flags=re.IGNORECASE)
+    lines = lines[1:] if announced else lines
+    mark = NAMED.get(delimiter, delimiter) if delimiter else announced and announced[1]
+    split = {other: _rows(lines, other) for other in [*candidates, *([mark] if mark else [])]}
+    mark = mark or max(split, key=lambda other: _fit(split[other]))
+    _check_columns(path, mark, split, given=delimiter is not None)
+    rows = split[mark]
+    return Dialect(
+        encoding=encoding,
+        delimiter=mark,
+        decimal=decimal or _decimal(rows[1:], mark),
+        header=_header(rows),
+        skip=int(announced is not None),
+    )
+
+
+def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> pd.DataFrame:
+    """The table with its columns as they are named, repeated names included.
+
+    Parameters
+    ----------
+    path : Path
+    dialect : Dialect
+    text : collection of str or None
+        Columns whose cells stay text; all where None.
+    """
+    header = dialect.header
+    as_text = [j for j, name in enumerate(header) if text is None or name in text]
+    try:
+        frame = pd.read_csv(
+            path,
+            sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
+            decimal=dialect.decimal,
+            encoding=dialect.encoding,
+            header=0,
+            names=list(range(len(header))),
+            skiprows=dialect.skip,
+            dtype=dict.fromkeys(as_text, str),
+            na_values=MISSING,
+            skipinitialspace=True,
+            low_memory=False,
+        )
+    except (UnicodeError, LookupError):
+        raise StudyError(
+            f"{path.name}: cannot be decoded as {dialect.encoding}; save it as UTF-8, or give encoding "
+            f"{TABLES_ONLY}."
+        ) from None
+    except ValueError as error:  # among them those of the parser
+        raise StudyError(_ragged(path, str(error))) from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus cells for row names
+        raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
+    if dialect.decimal == ",":
+        frame = frame.apply(_with_points)
+    return frame.set_axis(header, axis=1)
+
+
+def _with_points(column: pd.Series) -> pd.Series:
+    """Decimal commas as points in a column that pandas left as text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    return column.str.replace(r"^([<>=]*\s*[-+]?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+
+
+def _ragged(path: Path, message: str) -> str:
+    """A complaint of pandas about the shape of a line, without what is in it."""
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\w+)", message)
+    if found is None:
+        return f"{path.name}: {UNCLOSED}"
+    expected, line, saw = found.groups()
+    return (
+        f"{path.name}: line {line} has {saw} cells, but the header has {expected}; mend the line, or give "
+        f"delimiter {TABLES_ONLY}."
+    )
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 or UTF-16 where the bytes allow no doubt, else that of Western Windows."""
+    head = _head(path)
+    _check_text(path, head)
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    if b"\0" in head:
+        raise StudyError(f"{path.name}: is not a text file; export it as CSV.")
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with path.open("rb") as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(1 << 12)
+    except FileNotFoundError:
+        raise StudyError(f"{path.name}: there is no such file.") from None
+    except IsADirectoryError:
+        raise StudyError(f"{path.name}: is a folder, not a table; give the file in it.") from None
+    except PermissionError:
+        raise StudyError(f"{path.name}: may not be read; ask for permission.") from None
+
+
+def _check_text(path: Path, head: bytes) -> None:
+    if path.suffix.lower() in EXCEL:
+        raise StudyError(f"{path.name}: is an Excel workbook; save the sheet as CSV.")
+    for mark, advice in BINARY.items():
+        if head.startswith(mark):
+            raise StudyError(f"{path.name}: {advice}.")
+
+
+def _first_lines(path: Path, encoding: str) -> list[str]:
+    """Lines that hold anything, with bytes that do not decode replaced: `load` will complain of them."""
+    try:
+        with path.open(encoding=encoding, errors="replace", newline="") as file:
+            return list(islice(_filled(file), SAMPLE))
+    except LookupError:
+        raise StudyError(f"{path.name}: there is no encoding {encoding!r}; try utf-8 or cp1252.") from None
+
+
+def _filled(lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in lines if line.strip())
+
+
+def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """Cells of the lines, cut at the mark; none where quotation marks do not close."""
+    if len(mark) != 1:
+        raise StudyError(f"delimiter must be one character or one of {', '.join(NAMED)}.")
+    trimmed = [line.strip() for line in lines] if mark == " " else lines
+    try:
+        return [row for row in csv.reader(trimmed, delimiter=mark, skipinitialspace=True) if row]
+    except csv.Error:
+        return []
+
+
+def _fit(rows: list[list[str]]) -> tuple[float, int]:
+    """How well a delimiter explains the lines: those as long as the header, then the columns it makes."""
+    if not rows or len(rows[0]) < 2:
+        return 0.0, 0
+    width = len(rows[0])
+    agree = sum(len(row) in (width, width + 1) for row in rows)  # R names one column less than it writes
+    return agree / len(rows), width
+
+
+def _check_columns(path: Path, mark: str, split: dict[str, list[list[str]]], given: bool) -> None:
+    if not split[mark]:
+        raise StudyError(f"{path.name}: {UNCLOSED}")
+    if len(split[mark][0]) > 1:
+        return
+    best = max(split, key=lambda other: _fit(split[other]))
+    if given and _fit(split[best])[1] > 1:
+        width = len(split[best][0])
+        raise StudyError(
+            f"{path.name}: one column only with delimiter {mark!r}, but {width} with {best!r}; "
+            "leave delimiter out to have it found."
+        )
+    raise StudyError(
+        f"{path.name}: one column only; a table has an id and features, between commas, semicolons or tabs. "
+        f"If it has other marks, give delimiter {TABLES_ONLY}."
+    )
+
+
+def _header(rows: list[list[str]]) -> list[str]:
+    """Names of the columns; R leaves out that of the row names, and a closing delimiter adds an empty one."""
+    header = [name.strip("\ufeff \t\r\n") for name in rows[0]]
+    if len(rows) > 1 and all(len(row) == len(header) + 1 for row in rows[1:]):
+        closed = all(row[-1] == "" for row in rows[1:])
+        header = [*header, ""] if closed else [ROW_NAMES, *header]
+    elif header[0] == "":
+        header[0] = ROW_NAMES
+    return [name or f"column {j}" for j, name in enumerate(header, start=1)]
+
+
+def _decimal(rows: list[list[str]], mark: str) -> str:
+    """A comma where cells look like 3,14 and commas do not part cells; 1,234 in quotes may be thousands."""
+    commas = any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row)
+    return "," if commas and mark != "," else "."

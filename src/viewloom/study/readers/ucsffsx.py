@@ -1,0 +1,145 @@
+"""UCSF FreeSurfer tables of ADNI: the best and newest run of each subject, under readable names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import frames, stcodes
+from viewloom.study.readers.adni import ONE_VISIT, visit_rows
+from viewloom.study.readers.frames import Codes, Patterns
+from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.wording import note
+
+QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
+RUNS = "runs of subjects with a better or newer one"
+
+
+def read_ucsffsx(
+    path: str | Path,
+    *,
+    id: str = "RID",
+    visit: str = "bl",
+    dictionary: str | Path | None = None,
+    require_qc: bool = True,
+    measures: Sequence[str] = ("volume", "thickness"),
+    columns: Patterns = None,
+    exclude: Patterns = None,
+    missing_codes: Codes = (),
+) -> pd.DataFrame:
+    """Read a UCSF FreeSurfer table of ADNI: UCSFFSX, UCSFFSX51, UCSFFSX6, UCSFFSX7 or UCSFFSL.
+
+    Parameters
+    ----------
+    path : str or Path
+    id : str, default="RID"
+    visit : str, default="bl"
+        Visit to keep by VISCODE2, or by VISCODE where that is absent or blank. "bl" covers sc and scmri;
+        "all" keeps every row.
+    dictionary : str or Path, optional
+        Data dictionary with columns FLDNAME and TEXT, for names of ST codes. Most are known without.
+    require_qc : bool, default=True
+        Keep only runs whose OVERALLQC is Pass. Otherwise they are preferred.
+    measures : list of str
+        "volume", "thickness", "area", "thicknessstd".
+    columns, exclude : list of str, optional
+        Shell patterns of the features to keep and to leave out, as names or as ST codes.
+    missing_codes : list, or dict of column pattern to list
+
+    Returns
+    -------
+    DataFrame indexed by ``id``
+        Of several runs of a subject, the best rated one, then the newest by RUNDATE, then by IMAGEUID.
+    """
+    path, notes = Path(path), list[str]()
+    raw = visit_rows(path, id, visit, notes)
+    same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
+    raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
+    measured = [stcodes.measure_of(name) for name in raw.columns]
+    if not any(measured):
+        raise StudyError(f"{path.name}: no columns such as ST29SV; is it a UCSFFSX table?")
+    codes = raw.loc[:, [measure in measures for measure in measured]]
+    left = sum(measure is not None for measure in measured) - codes.shape[1]
+    notes += note(left, "column of other measures", "columns of other measures")
+    cells = _named(codes, columns, exclude, path, notes, texts=_texts(dictionary))
+    values = frames.numbers(cells, missing_codes, path, notes)
+    ids = frames.checked_ids(raw[id], path, hint=ONE_VISIT)
+    return frames.finish(values, ids, path, notes)
+
+
+def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) -> pd.DataFrame:
+    """Rows with their rating as a number in column ``_rating``, 0 for Pass."""
+    if "OVERALLQC" not in raw.columns:
+        raise StudyError(f"{path.name}: no column OVERALLQC; is it a UCSFFSX table?")
+    quality = frames.as_text(raw["OVERALLQC"]).fillna("").str.lower()
+    rating = quality.map({code: rank for rank, code in enumerate(QUALITY)}).fillna(QUALITY.index(""))
+    raw = raw.assign(_rating=rating)
+    if not require_qc:
+        return raw
+    passed = raw["_rating"] == 0
+    if not passed.any():
+        raise StudyError(
+            f"{path.name}: none of {len(raw)} rows has OVERALLQC Pass; set require_qc = false to keep them."
+        )
+    notes += note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
+    return raw[passed]
+
+
+def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.DataFrame:
+    """Of rows that agree in columns `same`, one: the best rated, then the newest."""
+    run = pd.to_datetime(_column_or_nan(raw, "RUNDATE"), errors="coerce", format="mixed")
+    image = pd.to_numeric(_column_or_nan(raw, "IMAGEUID"), errors="coerce")
+    order = raw.assign(_run=run, _image=image).sort_values(
+        ["_rating", "_run", "_image"], ascending=[True, False, False], kind="stable", na_position="last"
+    )
+    kept = raw.loc[order.drop_duplicates(same).index.sort_values()]
+    older = len(raw) - len(kept)
+    notes += note(older, "run of a subject with a better or newer one", RUNS)
+    return kept.drop(columns="_rating")
+
+
+def _column_or_nan(raw: pd.DataFrame, name: str) -> pd.Series:
+    return raw[name] if name in raw.columns else pd.Series(np.nan, index=raw.index)
+
+
+def _named(
+    codes: pd.DataFrame,
+    columns: Patterns,
+    exclude: Patterns,
+    path: Path,
+    notes: list[str],
+    texts: dict[str, str],
+) -> pd.DataFrame:
+    """The chosen columns under readable names; patterns may be of names or of codes."""
+    names = stcodes.readable(codes.columns, texts)
+    by_code = dict(zip(codes.columns, names, strict=True))
+    columns, exclude = _in_names(columns, by_code), _in_names(exclude, by_code)
+    return frames.select(codes.set_axis(names, axis=1), columns, exclude, path, notes)
+
+
+def _in_names(patterns: Patterns, by_code: dict[str, str]) -> list[str] | None:
+    """Patterns of ST codes as the names they stand for."""
+    if patterns is None:
+        return None
+    return [
+        name
+        for pattern in patterns
+        for name in [n for code, n in by_code.items() if frames.matches(code, [pattern])] or [pattern]
+    ]
+
+
+def _texts(dictionary: str | Path | None) -> dict[str, str]:
+    """Descriptions of fields; the first where several tables describe one."""
+    if dictionary is None:
+        return {}
+    path = Path(dictionary)
+    raw = load(path, find_dialect(path), text=None)
+    fields, texts = (
+        frames.as_text(frames.column(raw, name, path, "dictionary")) for name in ("FLDNAME", "TEXT")
+    )
+    table = pd.DataFrame({"field": fields, "text": texts}).dropna().drop_duplicates("field")
+    return dict(zip(table["field"], table["text"], strict=True))

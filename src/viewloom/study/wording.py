@@ -1,0 +1,44 @@
+"""Words that errors and notes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+    """A hint at the known name that is most like `name`, whatever its case, or nothing.
+
+    >>> nearest("colums", ["columns", "path"])
+    "; did you mean 'columns'?"
+    """
+    folded = {str(other).casefold(): str(other) for other in known}
+    found = get_close_matches(str(name).casefold(), folded, 1, cutoff)
+    return f"; did you mean {folded[found[0]]!r}?" if found else ""
+
+
+def quoted(names: Iterable[object]) -> str:
+    """All names in quotes.
+
+    >>> quoted(["a", 1])
+    "'a', '1'"
+    """
+    return ", ".join(repr(str(name)) for name in names)
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """How many there are.
+
+    >>> counted(1, "row"), counted(3, "row"), counted(0, "directory", "directories")
+    ('1 row', '3 rows', '0 directories')
+    """
+    return f"{n} {one if n == 1 else many or f'{one}s'}"
+
+
+def note(n: int, one: str, many: str | None = None, verb: str = "left out") -> list[str]:
+    """A note of how many there were, if any.
+
+    >>> note(3, "blank row"), note(0, "blank row")
+    (['3 blank rows left out'], [])
+    """
+    return [f"{counted(n, one, many)} {verb}"] if n else []

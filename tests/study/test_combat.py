@@ -1,0 +1,128 @@
+"""ComBat against another library's numbers, closed forms and planted effects."""
+
+import contextlib
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from viewloom.study.combat import apply_combat, fit_combat, site_effects
+from viewloom.study.errors import StudyError
+
+# first feature of `scanned()`; subjects 0, 15 and 40
+GAMMA = [-1.974947, 0.09192, 2.294236]
+DELTA = [0.519133, 1.196442, 1.665523]
+HARMONISED = [12.600742, 14.411822, 14.324283]
+
+
+def scanned(seed=0, sizes=(12, 20, 9), d=7):
+    """Features with planted shifts and scales of sites, and effects of two covariates."""
+    rng = np.random.default_rng(seed)
+    site = np.repeat(np.arange(len(sizes)), sizes)
+    C = rng.standard_normal((len(site), 2)).astype(np.float32).astype(float)
+    X = 10 + 3 * site[:, None] + (1 + site[:, None]) * rng.standard_normal((len(site), d))
+    return X + C @ rng.standard_normal((2, d)), site, C
+
+
+def by_neurocombat(X, site, C):
+    """Harmonised data, gamma* and delta* of neuroCombat."""
+    combat = pytest.importorskip("neuroCombat")
+    table = pd.DataFrame({"site": site, "age": C[:, 0], "icv": C[:, 1]})
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = combat.neuroCombat(X.T, table, "site", continuous_cols=["age", "icv"])
+    return found["data"].T, found["estimates"]["gamma.star"], found["estimates"]["delta.star"]
+
+
+def test_equals_neurocombat():
+    X, site, C = scanned()
+    harmonised, gamma, delta = by_neurocombat(X, site, C)
+    fitted = fit_combat(X, site, C)
+    np.testing.assert_allclose(fitted.shift, gamma, atol=1e-4)  # it stops at 1e-4
+    np.testing.assert_allclose(fitted.scale**2, delta, rtol=1e-4)
+    np.testing.assert_allclose(apply_combat(fitted, X, site, C), harmonised, atol=1e-3)
+
+
+def test_numbers_of_neurocombat():
+    """The same, as neuroCombat 0.2.12 printed them."""
+    X, site, C = scanned()
+    fitted = fit_combat(X, site, C)
+    np.testing.assert_allclose(fitted.shift[:, 0], GAMMA, atol=1e-4)
+    np.testing.assert_allclose(fitted.scale[:, 0] ** 2, DELTA, rtol=1e-4)
+    np.testing.assert_allclose(apply_combat(fitted, X, site, C)[[0, 15, 40], 0], HARMONISED, atol=1e-3)
+
+
+def test_effects_solve_the_equations_of_the_posterior():
+    """Equations of Johnson et al. (2007), written out at the answer."""
+    Z = np.random.default_rng(1).standard_normal((9, 6)) * np.linspace(0.5, 2, 6) + np.linspace(-1, 1, 6)
+    gamma, delta = site_effects(Z)
+    g, v = Z.mean(axis=0), Z.var(axis=0, ddof=1)
+    m, s2, tau2 = v.mean(), v.var(ddof=1), g.var(ddof=1)
+    a, b = (2 * s2 + m**2) / s2, (m * s2 + m**3) / s2
+    np.testing.assert_allclose(gamma, (9 * tau2 * g + delta * g.mean()) / (9 * tau2 + delta), rtol=1e-8)
+    np.testing.assert_allclose(delta, (b + ((Z - gamma) ** 2).sum(axis=0) / 2) / (9 / 2 + a - 1), rtol=1e-8)
+    assert (np.abs(gamma - g.mean()) < np.abs(g - g.mean())).all()  # shrunk
+
+
+def test_one_feature_is_not_shrunk():
+    """Both sites get the mean of all, and the spread within sites."""
+    rng = np.random.default_rng(0)
+    site = np.repeat([0, 1], [10, 30])
+    X = rng.standard_normal((40, 1)) * (1 + site[:, None]) + 5 * site[:, None]
+    fitted = fit_combat(X, site, np.empty((40, 0)))
+    Y = apply_combat(fitted, X, site, np.empty((40, 0)))
+    for i in (0, 1):
+        assert Y[site == i].mean() == pytest.approx(X.mean())
+        assert Y[site == i].std(ddof=1) == pytest.approx(fitted.spread[0])
+
+
+def test_planted_sites_go_and_planted_covariates_stay():
+    X, site, C = scanned(sizes=(60, 80, 70))
+    Y = apply_combat(fit_combat(X, site, C), X, site, C)
+    means, spreads = (np.array([f(Y[site == i], axis=0) for i in range(3)]) for f in (np.mean, np.std))
+    assert np.ptp(means, axis=0).max() < 0.2 * np.ptp([X[site == i].mean() for i in range(3)])
+    assert (spreads.max(axis=0) / spreads.min(axis=0)).max() < 1.25
+    slopes = [np.linalg.lstsq(np.hstack([np.ones((210, 1)), C]), M)[0][1:] for M in (X, Y)]
+    np.testing.assert_allclose(*slopes, atol=0.5)
+
+
+def test_new_subjects_do_not_depend_on_each_other_and_unknown_sites_stay():
+    X, site, C = scanned()
+    fitted = fit_combat(X, site, C)
+    whole = apply_combat(fitted, X, site, C)
+    np.testing.assert_array_equal(apply_combat(fitted, X[[5]], site[[5]], C[[5]]), whole[[5]])
+    nowhere = np.full(len(site), -1)
+    np.testing.assert_array_equal(apply_combat(fitted, X, nowhere, C), X)
+
+
+def test_features_that_all_vary_alike():
+    """The variance of the variances is zero: the prior is certain, and nothing divides by it."""
+    Z = np.array([[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]])
+    gamma, delta = site_effects(Z)
+    np.testing.assert_allclose(gamma, 0.0, atol=1e-12)
+    np.testing.assert_allclose(delta, 1.0)
+
+
+def test_a_column_that_only_tells_the_site_stays_finite():
+    X, site, C = scanned()
+    X[:, 0] = site
+    Y = apply_combat(fit_combat(X, site, C), X, site, C)
+    assert np.isfinite(Y).all()
+
+
+@pytest.mark.parametrize("site", [[0, 0, 0, 0], [0, 0, 0, 1]])
+def test_too_few_sites_or_subjects(site):
+    with pytest.raises(StudyError, match="two sites at least"):
+        fit_combat(np.eye(4), np.array(site), np.empty((4, 0)))
+
+
+def test_a_covariate_that_is_the_site():
+    X, site, _ = scanned()
+    with pytest.raises(StudyError, match="cannot be told apart from the sites"):
+        fit_combat(X, site, (site == 1).astype(float)[:, None])
+
+
+def test_a_covariate_that_does_not_vary_is_no_matter():
+    X, site, C = scanned()
+    C[:, 1] = 0.0
+    np.testing.assert_allclose(fit_combat(X, site, C).shift, fit_combat(X, site, C[:, :1]).shift, rtol=1e-9)

@@ -1,0 +1,368 @@
+"""Wide and long tables as spreadsheets, R and Windows write them, and what is refused in which words."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import FORMATS, sniff
+from viewloom.study.readers.tables import read_long, read_table
+
+NAN = np.nan
+WIDE = "subject,hippocampus,amygdala\n007,3.5,1.25\n008,2.5,\n010,-4,1.75\n"
+VALUES = [[3.5, 1.25], [2.5, NAN], [-4.0, 1.75]]
+COMMAS = ["decimal commas read as points"]
+LONG = "RID,VISCODE,ROI,SIDE,SUVR\n2,bl,Angular,Left,1.2\n2,bl,Angular,Right,1.3\n5,bl,Angular,Left,1.4\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write text, or bytes as they are, and give the path."""
+
+    def write(content, name="table.csv", encoding="utf-8"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+        return path
+
+    return write
+
+
+def complaint(path, **options):
+    with pytest.raises(StudyError) as caught:
+        read_table(path, **{"id": "subject", **options})
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path.name}: ")
+    return message
+
+
+class TestWide:
+    @pytest.mark.parametrize(
+        ("change", "encoding", "note"),
+        [
+            (lambda text: text, "utf-8", []),
+            (lambda text: text, "utf-8-sig", []),
+            (lambda text: text, "utf-16", []),
+            (lambda text: text.replace(",", ";"), "cp1252", []),
+            (lambda text: text.replace(",", "\t"), "utf-8", []),
+            (lambda text: text.replace("\n", "\r\n"), "utf-8", []),
+            (lambda text: text.replace("\n", "\r"), "utf-8", []),
+            (lambda text: text.replace(",", ", "), "utf-8", []),
+            (lambda text: '"' + text.strip().replace(",", '","').replace("\n", '"\n"') + '"', "utf-8", []),
+            (lambda text: "sep=;\n" + text.replace(",", ";"), "utf-8", []),
+            (lambda text: text.replace(",", ";").replace(".", ","), "utf-8", COMMAS),
+            (lambda text: text.replace(",", "\t").replace(".", ","), "utf-16", COMMAS),
+            (lambda text: "\n" + text.replace("\n", "\n\n"), "utf-8", []),
+            (lambda text: text + ",,\n,,\n", "utf-8", ["2 blank rows left out"]),
+            (lambda text: text.replace("\n", ",\n"), "utf-8", []),
+            (lambda text: text.replace("\n", ",\n").replace("amygdala,", "amygdala"), "utf-8", []),
+        ],
+        ids=["comma", "bom", "utf-16", "semicolon", "tab", "crlf", "cr", "blanks", "quotes", "sep line",
+             "decimal comma", "decimal comma, tab, utf-16", "empty lines", "empty rows", "empty column",
+             "closing delimiter"],
+    )  # fmt: skip
+    def test_any_dialect_gives_the_same_numbers(self, write, change, encoding, note):
+        frame = read_table(write(change(WIDE), encoding=encoding), id="subject")
+        assert frame.index.tolist() == ["007", "008", "010"]
+        assert frame.index.name == "id"
+        assert frame.columns.tolist() == ["hippocampus", "amygdala"]
+        assert (frame.dtypes == np.float64).all()
+        assert_array_equal(frame, VALUES)
+        assert frame.attrs["notes"] == note
+
+    def test_columns_without_any_value_are_left_out_and_named(self, write):
+        frame = read_table(write(WIDE.replace("\n", ",\n")), id="subject")
+        assert frame.columns.tolist() == ["hippocampus", "amygdala"]
+        assert frame.attrs["empty"] == ["column 4"]
+
+    def test_names_beyond_ascii_survive_windows(self, write):
+        text = "Größe;Fläche\nMüller;1,5\nÉtienne;2,5\n"
+        frame = read_table(write(text, "Maße 1 é.csv", "cp1252"), id="Größe")
+        assert frame.index.tolist() == ["Müller", "Étienne"]
+        assert frame["Fläche"].tolist() == [1.5, 2.5]
+
+    def test_an_encoding_can_be_given(self, write):
+        path = write("subject,Ωmega\na,1\n", encoding="iso8859-7")
+        assert read_table(path, id="subject", encoding="iso8859-7").columns.tolist() == ["Ωmega"]
+        assert "there is no encoding 'utf-99'" in complaint(path, encoding="utf-99")
+        assert "cannot be decoded as utf-8" in complaint(path, encoding="utf-8")
+
+    def test_a_delimiter_can_be_given_by_name_or_character(self, write):
+        path = write(WIDE.replace(",", "|"))
+        assert_array_equal(read_table(path, id="subject", delimiter="|"), VALUES)
+        path = write(WIDE.replace(",", ";"))
+        assert_array_equal(read_table(path, id="subject", delimiter="semicolon"), VALUES)
+
+    def test_row_names_that_r_leaves_without_a_header(self, write):
+        for text in (WIDE.replace("subject,", ""), WIDE.replace("subject", '""')):
+            assert_array_equal(read_table(write(text), id="row.names"), VALUES)
+
+    def test_cat12_tables_are_known_by_names(self, write):
+        path = write("names;lHip;rHip\nsub-01;3,01;3,2\nsub-02;2,5;\n", "ROI_neuromorphometrics_Vgm.csv")
+        assert sniff(path) == "table"
+        frame = read_table(path, id="names")
+        assert_array_equal(frame, [[3.01, 3.2], [2.5, NAN]])
+
+    @pytest.mark.parametrize("blank", ["", " ", "NA", "n/a", "NaN", "NULL", ".", "#N/A"])
+    def test_usual_spellings_of_missing(self, write, blank):
+        frame = read_table(write(f"subject,x,y\na,{blank},1\nb,2.5,1\n"), id="subject")
+        assert_array_equal(frame["x"], [NAN, 2.5])
+
+    @pytest.mark.parametrize("codes", [[-4, "n.d."], ["-4", "n.d."], [-4.0, "n.d."], {"*": [-4, "n.d."]}])
+    def test_missing_codes_are_numbers_or_text(self, write, codes):
+        frame = read_table(
+            write("subject,x,y\na,-4,n.d.\nb,2,-4.0\nc,1,3\n"), id="subject", missing_codes=codes
+        )
+        assert_array_equal(frame, [[NAN, NAN], [2.0, NAN], [1.0, 3.0]])
+        assert frame.attrs["notes"] == ["3 cells with a missing code taken as missing"]
+
+    def test_missing_codes_of_some_columns_leave_the_others_alone(self, write):
+        path = write("subject,moca,z_score\na,-1,-1\nb,20,2\n")
+        frame = read_table(path, id="subject", missing_codes={"moca": [-1]})
+        assert_array_equal(frame, [[NAN, -1.0], [20.0, 2.0]])
+
+    def test_columns_and_exclude_are_case_sensitive_patterns_in_the_order_of_the_file(self, write):
+        path = write("subject,lh_b,rh_a,LH_c,lh_a,sex,x[1]\ns,1,2,3,4,F,5\n")
+        chosen = {"columns": ["lh_*", "x[1]"], "exclude": ["*_b", "unseen"]}
+        frame = read_table(path, id="subject", **chosen)
+        assert frame.columns.tolist() == ["lh_a", "x[1]"]
+        assert frame.attrs["notes"] == ["no column fits 'unseen' of exclude"]
+        assert "no column fits 'lh_A*' of columns" in complaint(path, columns=["lh_A*"])
+        assert "; did you mean 'lh_b'?" in complaint(path, columns=["LH_b"])
+        assert "no columns left" in complaint(path, exclude=["*"])
+
+    def test_one_visit_of_many(self, write):
+        path = write("subject,session,x\na,1,1.5\na,2,9\nb,1,2.5\nb,2,9\nb,3,9\n")
+        for options in ({"visit": "1"}, {"visit": 1, "visit_column": "session"}):
+            frame = read_table(path, id="subject", **options)
+            assert frame["x"].to_dict() == {"a": 1.5, "b": 2.5}
+            assert frame.columns.tolist() == ["x"]
+            assert frame.attrs["notes"] == ["3 rows of other visits left out"]
+        assert "no row is of visit 'bl' in column 'session', which holds 3 codes" in complaint(
+            path, visit="bl"
+        )
+        assert "no visit column 'sesion'; did you mean 'session'?" in complaint(
+            path, visit="1", visit_column="sesion"
+        )
+        assert "give visit to keep one visit of column 'session'" in complaint(path)
+
+    def test_a_column_of_visits_is_no_feature(self, write):
+        path = write("subject,wave,x\na,1,1.5\nb,1,2.5\n")
+        assert read_table(path, id="subject", visit_column="wave").columns.tolist() == ["x"]
+        assert "no visit column 'waves'; did you mean 'wave'?" in complaint(path, visit_column="waves")
+
+    def test_a_visit_needs_a_column_of_visits(self, write):
+        assert "give visit_column" in complaint(write(WIDE), visit="bl")
+
+    def test_participants_keep_their_text(self, write):
+        path = write("subject,sex,age,site,dx,none\n01,F,70.5,011,1,\n02,M,n/a,002,2,\n03,,-4,011,-4,\n")
+        frame = read_table(path, id="subject", numeric=False, missing_codes=[-4])
+        assert frame.columns.tolist() == ["sex", "age", "site", "dx"]
+        assert frame["site"].tolist() == ["011", "002", "011"]
+        assert frame["sex"].fillna("?").tolist() == ["F", "M", "?"]
+        assert_array_equal(frame["age"], [70.5, NAN, NAN])
+        assert_array_equal(frame["dx"], [1.0, 2.0, NAN])
+
+    def test_participants_of_text_alone(self, write):
+        frame = read_table(write("subject,sex,dx\na,F,CN\nb,M,AD\n"), id="subject", numeric=False)
+        assert frame.loc["b"].tolist() == ["M", "AD"]
+
+    def test_participants_with_decimal_commas(self, write):
+        frame = read_table(write("subject;age;sex\na;70,5;F\nb;81;M\n"), id="subject", numeric=False)
+        assert frame["age"].tolist() == [70.5, 81.0]
+        assert frame.attrs["notes"] == COMMAS
+
+    def test_a_byte_order_mark_under_a_given_encoding(self, write):
+        assert_array_equal(
+            read_table(write(WIDE, encoding="utf-8-sig"), id="subject", encoding="utf-8"), VALUES
+        )
+
+    def test_ids_written_as_floats_are_whole(self, write):
+        frame = read_table(write("subject,x\n2.0,1\n11.0,2\n"), id="subject")
+        assert frame.index.tolist() == ["2", "11"]
+
+    def test_true_and_false_are_numbers(self, write):
+        assert read_table(write("subject,x\na,True\nb,False\n"), id="subject")["x"].tolist() == [1.0, 0.0]
+
+
+class TestParquet:
+    @pytest.mark.parametrize("as_index", [False, True])
+    @pytest.mark.parametrize("ids", [["007", "008"], [7, 8]], ids=["text", "numbers"])
+    def test_the_same_frame_comes_back(self, tmp_path, as_index, ids):
+        pytest.importorskip("pyarrow")
+        path = tmp_path / "a table.parquet"
+        frame = pd.DataFrame({"subject": ids, "x": [1.5, None], "y": [1, 2]})
+        (frame.set_index("subject") if as_index else frame).to_parquet(path)
+        read = read_table(path, id="subject")
+        assert read.index.tolist() == [str(one) for one in ids]
+        assert_array_equal(read, [[1.5, 1.0], [NAN, 2.0]])
+        assert sniff(path) == "table"
+
+    def test_other_bytes_are_refused(self, write):
+        pytest.importorskip("pyarrow")
+        assert "is not a whole Parquet file" in complaint(write(WIDE, "table.parquet"))
+
+    def test_dates_as_ids_are_refused(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        path = tmp_path / "table.parquet"
+        pd.DataFrame({"subject": pd.to_datetime(["2004-03-01"]), "x": [1.0]}).to_parquet(path)
+        assert "1 ids that look like dates" in complaint(path)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ("", "the file is empty"),
+            (" \n\n", "the file is empty"),
+            ("subject,x\n", "a header but no rows"),
+            ("subject,x\n,\n", "a header but no rows"),
+            ("subject\na\nb\n", "one column only"),
+            ("subject|x\na|1\n", "one column only"),
+            ("subject,x\na,1\nb,2,3,4\n", "line 3 has 4 cells, but the header has 2"),
+            ('subject,x\na,"1\nb,2\n', "unclosed quotation mark"),
+            ('subject,x\na,"' + "1" * 200_000, "unclosed quotation mark"),
+            ("subject,x\na,1,2,3\nb,1,2\n", "line 2 has more cells, but the header has 2"),
+            ("Subject,x\na,1\n", "no id column 'subject'; did you mean 'Subject'?"),
+            ("sub-01,3.5,1.25\nsub-02,2.5,1.5\n", "the first line holds numbers where names should be"),
+            ("name,x\na,1\n", "no id column 'subject'; there are 'name', 'x'."),
+            ("subject,subject,x\na,b,1\n", "2 columns are called 'subject'"),
+            ("subject,x,x,y,y\na,1,2,3,4\n", "2 column names occur more than once: 'x', 'y'"),
+            ("subject,x\na,1\na,2\nb,3\na,4\n", "has 2 rows whose id appeared before; keep one row"),
+            ("subject,x\na,1\n,2\n", "lacks the id in 1 of 2 rows"),
+            ("subject,x\n2004-03-01,1\n2004-04-01,2\n", "2 ids that look like dates"),
+            ("subject,x\n01-Mar,1\nb,2\n", "1 ids that look like dates"),
+            ("subject,x\n01/03/2004,1\nb,2\n", "1 ids that look like dates"),
+            ("subject,x\n1.2E+05,1\nb,2\n", "1 ids that look like rounded numbers"),
+            (
+                "subject,x,y,z\na,1,low,F\nb,?,1,M\n",
+                "column 'x' is not a number in 1 of 2 rows (2 more columns likewise); ",
+            ),
+            ('subject,x\na,"1,234"\nb,"2,345"\n', "column 'x' is not a number in 2 of 2 rows; name what"),
+            ("subject,x\na,inf\nb,1\n", "column 'x' is infinite in 1 of 2 rows"),
+            ("subject,x,y\na,,NA\nb,,\n", "no column has any value among 2 subjects: 'x', 'y';"),
+            (b"PK\x03\x04rest", "is an Excel workbook or a zip file; save the sheet as CSV"),
+            (b"\xd0\xcf\x11\xe0rest", "old Excel workbook"),
+            (b"a\0b\0", "is not a text file"),
+        ],
+    )
+    def test_a_bad_table_gets_one_line(self, write, content, said):
+        assert said in complaint(write(content))
+
+    def test_excel_is_refused_by_name(self, write):
+        assert "is an Excel workbook; save the sheet as CSV" in complaint(write(WIDE, "table.xlsx"))
+
+    def test_a_given_delimiter_that_is_wrong(self, write):
+        message = complaint(write(WIDE), delimiter=";")
+        assert "one column only with delimiter ';', but 3 with ','" in message
+
+    def test_what_is_not_a_file(self, tmp_path):
+        assert "is a folder" in complaint(tmp_path)
+        assert "there is no such file" in complaint(tmp_path / "absent.csv")
+        assert "there is no such file" in complaint(tmp_path / "absent.parquet")
+
+    def test_a_line_of_data_in_place_of_the_header_is_not_told(self, write):
+        assert "sub-01" not in complaint(write("sub-01,3.5,1.25\nsub-02,2.5,1.5\n"), id="sub")
+
+    def test_no_message_holds_an_id_or_a_value(self, write):
+        path = write("subject,visit,x\nsecret-id,v,hush\nsecret-id,v,hush\n", "t.csv")
+        for options in ({}, {"visit": "w"}, {"visit": "v"}, {"columns": ["x"]}, {"id": "secret"}):
+            message = complaint(path, **options)
+            assert "secret-id" not in message
+            assert "hush" not in message
+
+
+class TestLong:
+    def test_regions_become_columns_in_order_of_appearance(self, write):
+        path = write(LONG)
+        frame = read_long(path, id="RID", name=["ROI", "SIDE"], value="SUVR")
+        assert frame.columns.tolist() == ["Angular_Left", "Angular_Right"]
+        assert frame.index.tolist() == ["2", "5"]
+        assert_array_equal(frame, [[1.2, 1.3], [1.4, NAN]])
+
+    def test_chosen_regions(self, write):
+        frame = read_long(write(LONG), id="RID", name=["ROI", "SIDE"], value="SUVR", exclude=["*_Right"])
+        assert frame.columns.tolist() == ["Angular_Left"]
+
+    def test_a_blank_side_adds_nothing_to_the_name(self, write):
+        path = write("RID,ROI,SIDE,SUVR\n2,Pons,,1\n2,Angular,Left,2\n")
+        frame = read_long(path, id="RID", name=["ROI", "SIDE"], value="SUVR")
+        assert frame.columns.tolist() == ["Pons", "Angular_Left"]
+
+    def test_several_values_of_a_region_are_never_dropped_silently(self, write):
+        path = write(LONG + "2,m12,Angular,Left,1.4\n5,bl,Angular,Left,1.4\n")
+        options = {"id": "RID", "name": ["ROI", "SIDE"], "value": "SUVR"}
+        with pytest.raises(StudyError, match="1 pairs of subject and region have several values; give visit"):
+            read_long(path, **options)
+        frame = read_long(path, **options, repeats="mean")
+        assert frame.loc["2", "Angular_Left"] == pytest.approx(1.3)
+        assert frame.attrs["notes"] == [
+            "1 row equal to another counted once",
+            "1 pair of subject and region measured more than once averaged",
+        ]
+        frame = read_long(path, **options, visit="bl")
+        assert frame.loc["2", "Angular_Left"] == 1.2
+        assert "1 row of another visit left out" in frame.attrs["notes"]
+
+    def test_missing_measurements(self, write):
+        path = write("s;roi;v\na;x;1,5\na;y;-1\nb;x;\nb;y;2\nc;x;-1\n")
+        frame = read_long(path, id="s", name="roi", value="v", missing_codes=[-1])
+        assert_array_equal(frame, [[1.5, NAN], [NAN, 2.0], [NAN, NAN]])
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"name": "REGION"}, "no name column 'REGION'"),
+            ({"columns": ["Precuneus"], "repeats": "mean"}, "no column fits 'Precuneus' of columns"),
+            ({"value": "SUV"}, "no value column 'SUV'; did you mean 'SUVR'?"),
+            ({"value": "SIDE"}, "column 'SIDE' is not a number in 3 of 3 rows"),
+            ({"repeats": "first"}, "repeats must be 'error' or 'mean'"),
+        ],
+    )
+    def test_refusals(self, write, options, said):
+        with pytest.raises(StudyError, match=said.replace("?", r"\?")):
+            read_long(write(LONG), **{"id": "RID", "name": "ROI", "value": "SUVR", **options})
+
+
+class TestSniff:
+    @pytest.mark.parametrize(
+        ("name", "content", "expected"),
+        [
+            ("a.csv", WIDE, "table"),
+            ("a.tsv", WIDE.replace(",", "\t"), "table"),
+            ("a.csv", "subject,region,value\n1,x,2\n", "long"),
+            ("a.txt", "", None),
+            ("a.xlsx", b"PK\x03\x04", None),
+            ("a.bed", "chr1\t100\t200\n", None),
+            ("a.bed", b"\x6c\x1b\x01", "plink"),
+            ("a.bim", "1\trs1\t0\t1\tA\tG\n", "table"),
+            ("a.h5ad", b"\x89HDF", "h5ad"),
+            ("a.h5mu", b"\x89HDF", "h5mu"),
+        ],
+    )
+    def test_by_name_and_content(self, write, name, content, expected):
+        assert sniff(write(content, name)) == expected
+
+    def test_what_is_absent_or_no_data(self, tmp_path):
+        assert sniff(tmp_path / "absent") is None
+        assert sniff(tmp_path) is None
+
+    def test_every_format_has_a_reader(self):
+        assert list(FORMATS) == [
+            "table", "long", "freesurfer", "freesurfer-table", "ucsffsx", "adnimerge", "tadpole", "fdg",
+            "plink", "plink-raw", "h5mu", "h5ad",
+        ]  # fmt: skip
+
+
+def test_a_wide_table_takes_seconds(tmp_path):
+    values = np.random.default_rng(0).normal(size=(300, 3000))
+    frame = pd.DataFrame(values, index=[f"{i:04d}" for i in range(300)]).rename_axis("id")
+    frame.to_csv(tmp_path / "wide.csv", float_format="%.6f")
+    start = time.perf_counter()
+    read = read_table(tmp_path / "wide.csv", id="id", missing_codes=[-4])
+    assert time.perf_counter() - start < 10
+    np.testing.assert_allclose(read, values, atol=1e-6)
