@@ -1,12 +1,16 @@
-"""The command line and the study it runs."""
+"""The command line and the demo."""
+
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
 import viewloom
-from viewloom import simulate
+from viewloom import report, simulate
 from viewloom.cli import app
-from viewloom.demo import run_demo
+from viewloom.demo import planted_features
+from viewloom.runs import stages
+from viewloom.study import example
 
 runner = CliRunner()
 
@@ -15,43 +19,48 @@ def test_version():
     assert runner.invoke(app, ["--version"]).output.strip() == f"viewloom {viewloom.__version__}"
 
 
-def test_help_names_the_commands():
-    output = runner.invoke(app, ["--help"]).output
-    assert "demo" in output
-    assert "compare" in output
+@pytest.mark.parametrize(
+    "command", ["simulate", "init", "check", "fit", "predict", "report", "compare", "select", "demo"]
+)
+def test_help_names_the_commands(command):
+    assert command in runner.invoke(app, ["--help"]).output
+    assert runner.invoke(app, [command, "--help"]).exit_code == 0
 
 
-@pytest.mark.parametrize("arguments", [["compare", "--cohort", "moon"], ["demo", "--seeds", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["compare", "--cohort", "moon"], ["demo", "--seeds", "0"], ["fit"], ["simulate", "x", "--seed", "-1"]],
+)
 def test_bad_arguments_end_with_code_2_and_no_traceback(arguments):
     result = runner.invoke(app, arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.output
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    cohort = simulate.adni_like(20, 30, 20, random_state=0)
-    return run_demo(tmp_path_factory.mktemp("study"), cohort=cohort, seeds=1)
+def test_the_demo_goes_from_files_to_report_by_commands_that_can_be_typed(tmp_path, monkeypatch):
+    pytest.importorskip("bed_reader")
+    monkeypatch.setattr(example, "adni_like", partial(simulate.adni_like, 12, 16, 24))
+    monkeypatch.setattr("viewloom.demo.adni_like", partial(simulate.adni_like, 10, 10, 10))
+    text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
+    monkeypatch.setattr(example, "STUDY", text)
+    monkeypatch.setattr(stages, "REFITS", 2)
+    monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])
+    monkeypatch.setattr(report, "figures", lambda results, summary: {})
+    monkeypatch.setattr(report, "to_html", lambda summary, figures: summary["title"])
+    result = runner.invoke(app, ["demo", "--output", str(tmp_path), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    for command in ("simulate", "check", "fit", "report"):
+        assert f"$ viewloom {command} " in result.stdout
+    assert result.stdout.rstrip().endswith(str(tmp_path / "results" / "report.html"))
+    assert {path.name for path in tmp_path.iterdir()} == {"cohort", "overlaps.png", "results"}
+    assert "sub-00" not in result.output
 
 
-def test_the_study_writes_every_table_and_figure(study):
-    names = {path.name for path in study.files}
-    assert all(path.stat().st_size > 0 for path in study.files)
-    assert "comparison.csv" in names
-    for view in ("vbm", "freesurfer", "fdg", "snp"):
-        assert {f"importance_{view}.csv", f"importance_{view}.png", f"profiles_{view}.png"} <= names
-
-
-def test_importance_tables_carry_notes_from_the_literature(study):
-    notes = study.importance["snp"].set_index("feature")["note"]
-    assert "CR1" in notes["rs3818361"]
-    assert notes.filter(like="sim_").eq("").all() or notes.filter(like="sim_").isna().all()
-
-
-def test_importance_finds_the_planted_regions_better_than_chance(study):
-    ours = study.recovery.xs("ours, linear", level=1)
+def test_importance_finds_the_planted_regions_better_than_chance():
+    found = planted_features(simulate.adni_like(20, 30, 20, random_state=0))
+    ours = found.xs("ours, linear", level=1)
     assert ours.loc[["vbm", "freesurfer", "fdg"], "auc"].mean() > 0.65
-    assert set(study.recovery.index.get_level_values(1)) == {"ours, linear", "single-view NMF"}
+    assert set(found.index.get_level_values(1)) == {"ours, linear", "single-view NMF"}
 
 
 def test_help_of_select_says_that_labels_are_not_used():

@@ -9,27 +9,58 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from typer.core import TyperGroup
 
 import viewloom
-from viewloom.comparison import SCORES, Comparison, compare
+from viewloom import cli_study, runs
+from viewloom.cli_study import Jobs, Quiet, Seeds
+from viewloom.comparison import Comparison, compare
+from viewloom.console import (
+    comparison_table,
+    console,
+    frame_table,
+    print_error,
+    print_number,
+    progress_wanted,
+    say,
+)
 from viewloom.selection import choose_k, select
+from viewloom.study import StudyError, read_study
 from viewloom.views import Views
 
+GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
+DEBUG = "--debug"
+
+
+class Commands(TyperGroup):
+    """Commands whose errors are one line, with exit code 2 for bad input and 1 for all else."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``--debug`` may stand anywhere."""
+        others = [argument for argument in args if argument != DEBUG]
+        return super().parse_args(ctx, [DEBUG] * (DEBUG in args) + others)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what goes wrong is told, not thrown."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
+                raise  # the parser's own
+            raise typer.Exit(print_error(error, ctx.params.get("debug", False))) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Cluster subjects seen through several views, and learn how much each view counts.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-console = Console()
-GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
-
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for tables and figures.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Random seeds per method.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Fits that run side by side.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+StudyOrCohort = Annotated[
+    Path | None,
+    typer.Argument(metavar="STUDY", help="A study.toml, instead of a cohort.", show_default=False),
+]
 
 
 class CohortName(StrEnum):
@@ -39,9 +70,13 @@ class CohortName(StrEnum):
     ad_csf = "ad-csf"
 
 
+Cohort = Annotated[CohortName, typer.Option(help="A cohort that comes with viewloom.")]
+
+
 @app.callback(invoke_without_command=True)
 def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
 ) -> None:
     """Multi-view clustering by kernel matrix factorisation."""
     if version:
@@ -49,101 +84,112 @@ def main(
         raise typer.Exit
 
 
+for command in (
+    cli_study.simulate,
+    cli_study.init,
+    cli_study.check,
+    cli_study.fit,
+    cli_study.predict,
+    cli_study.report,
+):
+    app.command()(command)
+
+
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
         "demo-output"
     ),
-    seeds: Seeds = 3,
+    seeds: Seeds = 1,
     jobs: Jobs = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Run the paper's study on a simulated Alzheimer cohort: compare, fit, draw."""
+    """Run a study from files to report on a simulated Alzheimer cohort, by the commands you would type."""
     from viewloom.demo import run_demo
 
-    result = run_demo(output, seeds=seeds, n_jobs=jobs, progress=not quiet)
-    console.print(f"\n[bold]{result.cohort.views!r}[/bold]")
-    console.print(comparison_table(result.comparison))
-    weights = Table("view", "weight", title="What each view counts (default model)")
-    for name, weight in zip(result.model.view_names_, result.model.view_weights_, strict=True):
-        weights.add_row(name, f"{weight:.3f}")
-    console.print(weights)
-    found = Table(title="Planted features among the most important", box=box.SIMPLE_HEAD)
-    for column in ("view", "method", "precision at 10", "by chance", "AUC"):
-        found.add_column(column)
-    for row in result.recovery.reset_index(names=["view", "method"]).itertuples(index=False):
-        found.add_row(
-            str(row.view), str(row.method), f"{row.precision:.2f}", f"{row.chance:.2f}", f"{row.auc:.2f}"
-        )
-    console.print(found)
-    console.print(f"{len(result.files)} tables and figures in [bold]{output.resolve()}[/bold]")
+    run_demo(output, _run, seeds=seeds, n_jobs=jobs, quiet=quiet)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run a command of this program; where it fails, so does the one that called it."""
+    code = app(arguments, standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command(name="compare")
 def compare_methods(
-    cohort: Annotated[CohortName, typer.Option(help="Which cohort.")] = CohortName.adni_like,
+    study: StudyOrCohort = None,
+    cohort: Cohort = CohortName.adni_like,
     seeds: Seeds = 5,
     jobs: Jobs = 2,
     output: Output = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print the paper's table: all baselines, the published form, and ours, on one cohort."""
-    views, y = load(cohort)
-    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=not quiet)
+    """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
+    views, y, _ = load(study, cohort)
+    if len(set(y)) < 2:
+        raise StudyError(f"{study}: comparing methods needs diagnosis under [participants].")
+    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress_wanted(quiet))
     console.print(comparison_table(result))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         result.to_csv(output / "comparison.csv")
         _draw_comparison(result, output / "comparison.png")
-        console.print(f"Table and figure in [bold]{output.resolve()}[/bold]")
+        say(f"Table and figure in {output.resolve()}")
 
 
 @app.command(name="select")
 def select_parameters(
-    cohort: Annotated[CohortName, typer.Option(help="Which cohort.")] = CohortName.adni_like,
+    study: StudyOrCohort = None,
+    cohort: Cohort = CohortName.adni_like,
     clusters: Annotated[
         bool, typer.Option("--clusters", help="Choose the number of clusters instead.")
     ] = False,
     jobs: Jobs = 2,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
-    views, y = load(cohort)
+    views, y, k = load(study, cohort)
     began = time.perf_counter()
     if clusters:
-        number = choose_k(views, range(2, 7), n_jobs=jobs, random_state=seed, progress=not quiet)
-        title = "Stability against the number of clusters"
-        shown = number.table[["k", "stability", "twin_stability", "pac", "gap", "prediction_strength"]]
-        verdict = [f"Recommended: {number.recommended or 'no clear clusters'}", *number.reasons]
+        print_number(
+            choose_k(views, range(2, 7), n_jobs=jobs, random_state=seed, progress=progress_wanted(quiet))
+        )
     else:
-        k = len(set(y))
-        found = select(views, GRID, n_clusters=k, y=y, n_jobs=jobs, random_state=seed, progress=not quiet)
+        known = y if len(y) == len(views) else None
+        found = select(
+            views,
+            GRID,
+            n_clusters=k,
+            y=known,
+            n_jobs=jobs,
+            random_state=seed,
+            progress=progress_wanted(quiet),
+        )
+        columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
+        shown = found.table.head(10)
         title = "Best of 27 settings, 5 folds; labels are reported, never used"
-        shown = found.table.head(10)[["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]]
-        verdict = [f"Best: {found.best_params}"]
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in shown.columns:
-        table.add_column(str(column).replace("_", " "), justify="right")
-    for row in shown.itertuples(index=False):
-        table.add_row(*(f"{value:.3g}" if isinstance(value, float) else str(value) for value in row))
-    console.print(table)
-    for sentence in verdict:
-        console.print(sentence)
-    console.print(f"{time.perf_counter() - began:.0f} seconds")
+        console.print(frame_table(title, shown[[name for name in columns if name in shown]]))
+        say(f"Best: {found.best_params}")
+    say(f"{time.perf_counter() - began:.0f} seconds")
 
 
-def load(cohort: CohortName) -> tuple[Views, np.ndarray]:
-    """Views and classes of a cohort; ends with code 2 where its package is not installed."""
+def load(study: Path | None, cohort: CohortName) -> tuple[Views, np.ndarray, int]:
+    """Views, classes and number of clusters of a study, of those with a diagnosis; or of a cohort."""
+    if study is not None:
+        ready = runs.prepare(read_study(study))
+        y = ready.classes
+        views = ready.views[y.index.to_numpy()] if len(y) else ready.views
+        return views, y.to_numpy(), ready.study.model.n_clusters
     if cohort is CohortName.adni_like:
         simulated = viewloom.simulate.adni_like(random_state=0)
-        return simulated.views, simulated.participants["diagnosis"].to_numpy()
-    try:
+        views, classes = simulated.views, simulated.participants["diagnosis"].to_numpy()
+    else:
         real = viewloom.datasets.load_ad_csf()
-    except ImportError as error:
-        console.print(f"[red]{error}[/red]")
-        raise typer.Exit(2) from None
-    return real.views, np.asarray(real.y)
+        views, classes = real.views, np.asarray(real.y)
+    return views, classes, len(set(classes))
 
 
 def _draw_comparison(result: Comparison, path: Path) -> None:
@@ -151,18 +197,3 @@ def _draw_comparison(result: Comparison, path: Path) -> None:
 
     figure: Any = plotting.comparison(result).figure
     figure.savefig(path, bbox_inches="tight")
-
-
-def comparison_table(result: Comparison) -> Table:
-    """The comparison as the paper prints it: per cent, mean over seeds, spread of the first scores."""
-    table = Table(title="Agreement with the classes (%)", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("method", no_wrap=True)
-    for column in (*SCORES, "sec", "iter"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for name, row in result.table.iterrows():
-        spread = [f"{100 * row[score]:.1f}±{100 * row[f'{score}_sd']:.1f}" for score in SCORES[:3]]
-        plain = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
-        iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
-        table.add_row(str(name), *spread, *plain, f"{row['seconds']:.1f}", iterations)
-    table.caption = "MI: Mirkin distance, 100 - RI, lower is better. oracle: chosen with the labels."
-    return table

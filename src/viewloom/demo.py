@@ -1,9 +1,10 @@
-"""The paper's study on a simulated cohort: compare, fit, explain, draw."""
+"""A study from files to report on a simulated cohort, by the commands a user would type."""
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,131 +12,95 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.baselines import GraphNMF
-from viewloom.comparison import Comparison, compare, nonnegative
+from viewloom.comparison import nonnegative
+from viewloom.console import say, show, table_of
 from viewloom.estimators import KernelMultiviewNMF
-from viewloom.inspection import (
-    annotate,
-    cluster_profiles,
-    importance_against_truth,
-    view_contributions,
-    weights_over_gamma,
-    weights_over_seeds,
-)
-from viewloom.simulate import Cohort, adni_like, feature_notes
+from viewloom.inspection import importance_against_truth
+from viewloom.simulate import Cohort, adni_like
 
-GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-TOP = 12  # features of a profile
 STRONG_EFFECT = 1.0  # |d| between AD and HC of the regions an importance ranking should find
-
-
-@dataclass(frozen=True)
-class Demo:
-    """What the study found, and the files it wrote."""
-
-    cohort: Cohort
-    comparison: Comparison
-    model: KernelMultiviewNMF
-    importance: dict[str, pd.DataFrame]  # of each view, linear kernel, annotated
-    recovery: pd.DataFrame  # importance against the planted features, by view and method
-    files: list[Path]
 
 
 def run_demo(
     output: str | Path,
+    run: Callable[[list[str]], Any],
     *,
-    cohort: Cohort | None = None,
-    seeds: int = 3,
+    seeds: int = 1,
     n_jobs: int = 2,
-    random_state: int = 0,
-    progress: bool = False,
-) -> Demo:
-    """Simulate a cohort, compare all methods on it, fit the model, and write tables and figures.
+    quiet: bool = False,
+) -> Path:
+    """Write a simulated cohort to disk, check, cluster and compare it, and end with its report.
 
     Parameters
     ----------
     output : path
-        Folder for the results; made if it is not there.
-    cohort : Cohort, optional
-        `simulate.adni_like` with the paper's numbers of subjects where None.
-    seeds : int, default=3
+        Folder for cohort and results; a cohort that is there already is used again.
+    run : callable
+        Runs ``viewloom`` with a list of arguments.
+    seeds : int, default=1
         Seeds of every method in the comparison.
     n_jobs : int, default=2
-    random_state : int, default=0
-        Seed of the cohort and of the model.
-    progress : bool, default=False
-        Show a progress bar.
+    quiet : bool, default=False
+
+    Returns
+    -------
+    Path
+        The report.
     """
     folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
-    cohort = cohort or adni_like(random_state=random_state)
-    diagnosis = cohort.participants["diagnosis"]
-    comparison = compare(cohort.views, diagnosis, seeds=seeds, n_jobs=n_jobs, progress=progress)
-    model = KernelMultiviewNMF(3, random_state=random_state).fit(cohort.views)
-    linear = KernelMultiviewNMF(3, kernel="linear", random_state=random_state).fit(cohort.views)
-    notes = feature_notes()
-    importance = {name: annotate(linear.feature_importance(name), notes) for name in model.view_names_}
-    recovery = _recovery(cohort, importance, random_state)
-    files = [
-        *_write_tables(folder, comparison, importance),
-        *_draw(folder, cohort, comparison, model, importance),
+    for arguments in commands(folder, seeds, n_jobs):
+        if arguments[0] == "simulate" and (folder / "cohort" / "study.toml").exists():
+            continue
+        if arguments[0] == "report" and not quiet:
+            _show_recovery(planted_features(adni_like(random_state=0)))
+        if not quiet:
+            say(f"\n$ viewloom {shlex.join(arguments)}", "bold")
+        run([*arguments, *["--quiet"] * quiet])
+    return folder / "results" / "report.html"
+
+
+def commands(folder: Path, seeds: int, n_jobs: int) -> list[list[str]]:
+    """What a user would type after ``viewloom``."""
+    study, results = str(folder / "cohort" / "study.toml"), str(folder / "results")
+    return [
+        ["simulate", str(folder / "cohort")],
+        ["check", study, "--picture", str(folder / "overlaps.png")],
+        ["fit", study, "--output", results, "--compare", "--seeds", str(seeds), "--jobs", str(n_jobs)],
+        ["report", results],
     ]
-    return Demo(cohort, comparison, model, importance, recovery, files)
 
 
-def _recovery(cohort: Cohort, importance: dict[str, pd.DataFrame], seed: int) -> pd.DataFrame:
-    """How well importance finds the planted features of each view: ours, and single-view NMF."""
+def planted_features(cohort: Cohort, random_state: int = 0) -> pd.DataFrame:
+    """How well importance finds the planted features of each view: ours, and single-view NMF.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    random_state : int, default=0
+
+    Returns
+    -------
+    DataFrame
+        Indexed by view and method; see `viewloom.inspection.importance_against_truth`.
+    """
+    linear = KernelMultiviewNMF(3, kernel="linear", random_state=random_state).fit(cohort.views)
     rows = {}
-    for name, frame in importance.items():
+    for name in cohort.views.names:
         planted = cohort.truth.informative(name, STRONG_EFFECT)
-        single = GraphNMF(3, random_state=seed)
+        single = GraphNMF(3, random_state=random_state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             single.fit(nonnegative(cohort.views.select([name])))
-        rows[name, "ours, linear"] = importance_against_truth(frame, planted)
+        rows[name, "ours, linear"] = importance_against_truth(linear.feature_importance(name), planted)
         rows[name, "single-view NMF"] = importance_against_truth(single.feature_importance(), planted)
     return pd.DataFrame(rows).T
 
 
-def _write_tables(folder: Path, comparison: Comparison, importance: dict[str, pd.DataFrame]) -> list[Path]:
-    tables = {"comparison.csv": comparison.table.round(6)}
-    tables |= {f"importance_{name}.csv": frame.round(6) for name, frame in importance.items()}
-    for name, table in tables.items():
-        table.to_csv(folder / name, index=name == "comparison.csv")
-    return [folder / name for name in tables]
-
-
-def _draw(
-    folder: Path,
-    cohort: Cohort,
-    comparison: Comparison,
-    model: KernelMultiviewNMF,
-    importance: dict[str, pd.DataFrame],
-) -> list[Path]:
-    from viewloom import plotting
-
-    contributions = view_contributions(model)
-    figures: dict[str, tuple[Any, Any]] = {
-        "comparison": (plotting.comparison, comparison),
-        "weights": (plotting.view_weights, weights_over_seeds(model, cohort.views, range(5))),
-        "weights_over_gamma": (
-            plotting.weights_over_gamma,
-            weights_over_gamma(model, cohort.views, GAMMAS),
-        ),
-        "objective": (plotting.objective, model),
-        "memberships": (plotting.memberships, model),
-        "agreement": (plotting.view_agreement, contributions),
-        "contributions": (plotting.view_contributions, contributions),
-    }
-    for name, frame in importance.items():
-        profiles = cluster_profiles(cohort.views, model.labels_, name, list(frame["feature"][:TOP]))
-        figures[f"importance_{name}"] = (plotting.feature_importance, frame)
-        figures[f"profiles_{name}"] = (plotting.cluster_profiles, profiles)
-    return [_save(folder / f"{name}.png", draw(result)) for name, (draw, result) in figures.items()]
-
-
-def _save(path: Path, ax: Any) -> Path:
-    from matplotlib import pyplot as plt
-
-    ax.figure.savefig(path, dpi=150, bbox_inches="tight")
-    plt.close(ax.figure)
-    return path
+def _show_recovery(recovery: pd.DataFrame) -> None:
+    title = "Planted features among the most important"
+    table = table_of(title, "view", "method", "precision at 10", "by chance", "AUC", text=2)
+    for row in recovery.reset_index(names=["view", "method"]).to_dict("records"):
+        scores = (f"{row[name]:.2f}" for name in ("precision", "chance", "auc"))
+        table.add_row(row["view"], row["method"], *scores)
+    table.caption = "of the complete cohort, which is known to carry them"
+    show(table)

@@ -1,0 +1,207 @@
+"""Commands on studies: parse, call one public function, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from viewloom import runs
+from viewloom.console import (
+    check_as_dict,
+    print_check,
+    print_json,
+    print_predictions,
+    print_results,
+    progress_wanted,
+    say,
+    tell_error,
+    working,
+)
+from viewloom.runs.prediction import check_writable
+from viewloom.runs.tables import metrics, write_json
+from viewloom.study import Study, StudyError, read_study
+from viewloom.study import check as check_files
+from viewloom.study.check import Check
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study.toml.", show_default=False)]
+Seeds = Annotated[int, typer.Option(min=1, help="Random seeds of each method that is compared.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Fits that run side by side; results do not depend on it.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+def simulate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Made if it is not there.", show_default=False)
+    ],
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    missing: Annotated[float, typer.Option(min=0, max=0.9, help="Share of views that are lost.")] = 0.1,
+    quiet: Quiet = False,
+) -> None:
+    """Write a simulated cohort as the files of a study, to try everything with."""
+    from viewloom.study.example import write_example
+
+    files = write_example(folder, random_state=seed, missing=missing)
+    if not quiet:
+        say(f"{len(files)} files of a simulated cohort in {folder}. Next:")
+        say(f"  viewloom check {files[0]}")
+        say(f"  viewloom fit {files[0]}")
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of your files.")] = Path("."),
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Write study.schema.json, too, for editors that check TOML.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a first study.toml by looking at the files that are there."""
+    from viewloom.study.config import json_schema
+    from viewloom.study.init import draft
+
+    target = folder / "study.toml"
+    if target.exists():
+        raise StudyError(f"{target}: exists already; edit it, or move it away to have a new one.")
+    text = draft(folder)
+    with target.open("x", encoding="utf-8") as file:
+        file.write(text)
+    if schema:
+        write_json(json_schema(), folder / "study.schema.json")
+    if not quiet:
+        say(f"{target} written; read it through. Next:")
+        say(f"  viewloom check {target}")
+
+
+def check(
+    study: StudyFile,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw who has which views into this file (PNG, SVG or PDF).")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show who has what, what is missing and what fit would leave out, before anything runs."""
+    with working("Reading files", quiet or as_json):
+        found = check_files(read_study(study))
+    if as_json:
+        print_json(check_as_dict(found))
+    elif not quiet:
+        print_check(found)
+    if not found.ok:
+        for problem in found.problems:
+            tell_error(problem)
+        raise typer.Exit(2)
+    if picture is not None:
+        _draw(found, picture)
+        if not (as_json or quiet):
+            say(f"Picture: {picture}")
+
+
+def _draw(found: Check, path: Path) -> None:
+    from viewloom.study.picture import overlaps
+
+    if not path.absolute().parent.is_dir():
+        raise StudyError(f"{path.parent}: no such folder.")
+    figure: Any = overlaps(found).figure
+    if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
+        raise StudyError(f"{path}: pictures are .png, .svg or .pdf.")
+    figure.savefig(path, bbox_inches="tight")
+
+
+def fit(
+    study: StudyFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The run folder; beside the study file unless given."),
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Score other methods against the diagnosis, too.")
+    ] = False,
+    choose_k: Annotated[
+        bool, typer.Option("--choose-k", help="Find out how many clusters there seem to be; takes a while.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an interrupted run of this study stopped.")
+    ] = False,
+    subjects: Annotated[
+        bool, typer.Option("--subjects", help="Show single subjects in the report; do not mail it then.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Instead of the study's.")] = None,
+    seeds: Seeds = 3,
+    jobs: Jobs = 2,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Cluster the subjects of a study, and write tables, the model and a report into one folder."""
+    found = with_seed(read_study(study), seed)
+    folder = output or study.with_name(f"{study.stem}-results")
+    try:
+        results = runs.run_study(
+            found,
+            folder,
+            compare=compare,
+            choose_k=choose_k,
+            seeds=seeds,
+            subjects=subjects,
+            resume=resume,
+            n_jobs=jobs,
+            progress=progress_wanted(quiet or as_json),
+        )
+    except KeyboardInterrupt:
+        tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json({"folder": str(folder), **metrics(results), "notes": results.notes})
+    elif not quiet:
+        print_results(results)
+        say(f"\nResults in {folder}; begin with the report:")
+        say(f"  {folder / 'report.html'}")
+
+
+def with_seed(study: Study, seed: int | None) -> Study:
+    """The study with another seed."""
+    if seed is None:
+        return study
+    return study.model_copy(update={"model": study.model.model_copy(update={"seed": seed})})
+
+
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A run folder, or its model.safetensors.", show_default=False),
+    ],
+    study: StudyFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Table of the subjects; predictions.csv beside the study."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place new subjects with a fitted model, and say who is far from everything seen in training."""
+    target = output or study.with_name("predictions.csv")
+    found = read_study(study)
+    check_writable(target.absolute())
+    with working("Placing subjects", quiet or as_json):
+        table = runs.predict(model, found)
+    runs.write_predictions(table, target)
+    if as_json:
+        counts = table["label"].value_counts().sort_index().to_dict()
+        far = int((table["far"] == "yes").sum())
+        told = {"subjects": len(table), "per_cluster": counts, "far": far, "notes": table.attrs["notes"]}
+        print_json({"file": str(target), **told})
+    elif not quiet:
+        print_predictions(table)
+        say(f"Table of the subjects, readable by you only: {target}")
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    quiet: Quiet = False,
+) -> None:
+    """Make the report of a run again; the data are not needed."""
+    path = runs.rewrite_report(run)
+    if not quiet:
+        say(f"Report: {path}")

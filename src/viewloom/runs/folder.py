@@ -1,0 +1,206 @@
+"""The run folder and its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from viewloom.progress import progress_bar
+from viewloom.runs import tables
+from viewloom.runs.analysis import analyse, check_unchanged
+from viewloom.runs.prediction import MODEL, save_model
+from viewloom.runs.results import Results
+from viewloom.runs.workplace import RUN, Workplace, recover, workplace
+from viewloom.study.config import Study
+from viewloom.study.errors import StudyError
+
+PRIVATE = 0o600
+LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
+
+
+def run_study(
+    study: Study,
+    folder: str | os.PathLike[str],
+    *,
+    compare: bool = False,
+    choose_k: bool = False,
+    seeds: int = 3,
+    subjects: bool = False,
+    resume: bool = False,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Results:
+    """Analyse a study and write its run folder.
+
+    Parameters
+    ----------
+    study : Study
+    folder : path
+        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+    subjects : bool, default=False
+        Show single subjects in the report.
+    resume : bool, default=False
+        Go on where an interrupted run of the same study stopped.
+    compare, choose_k, seeds, n_jobs, progress
+        See `analyse`.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    StudyError
+        For mistakes in the study, if a file changes meanwhile, or if the folder holds other files. Nothing
+        is written then.
+    """
+    with workplace(folder, resume=resume) as place:
+        results = analyse(
+            study,
+            compare=compare,
+            choose_k=choose_k,
+            seeds=seeds,
+            n_jobs=n_jobs,
+            progress=progress,
+            checkpoints=place.checkpoints,
+        )
+        _publish(place, results, subjects, progress, lambda: check_unchanged(study, results.inputs))
+    return results
+
+
+def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = False) -> list[Path]:
+    """Write the run folder, whole or not at all.
+
+    Parameters
+    ----------
+    results : Results
+    folder : path
+        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+    subjects : bool, default=False
+        Show single subjects in the report.
+
+    Returns
+    -------
+    list of Path
+        ``labels.csv`` (readable by its owner only), ``weights.csv``, ``importance_<view>.csv``,
+        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (what the report is made
+        of) and ``run.json``.
+    """
+    with workplace(folder) as place:
+        return _publish(place, results, subjects, False, lambda: None)
+
+
+def rewrite_report(folder: str | os.PathLike[str]) -> Path:
+    """Make the report of a run again, from ``summary.json`` alone.
+
+    Parameters
+    ----------
+    folder : path
+        A run folder.
+    """
+    from viewloom import report
+
+    source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
+    if not source.is_file():
+        raise StudyError(f"{folder}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one.")
+    try:
+        content = json.loads(source.read_text(encoding="utf-8"))
+        html = report.to_html(content["summary"], content["figures"])
+    except (ValueError, KeyError, TypeError):
+        raise StudyError(f"{source}: damaged or of another version; run `viewloom fit` again.") from None
+    temporary = target.with_name(f".{REPORT}.tmp")
+    _create(temporary, html, source.stat().st_mode & 0o777)
+    os.replace(temporary, target)
+    return target
+
+
+def _publish(
+    place: Workplace, results: Results, subjects: bool, progress: bool, verify: Callable[[], None]
+) -> list[Path]:
+    """Fill the new folder, make sure that it is on disk, and let it take the old one's place."""
+    place.new.mkdir()
+    with progress_bar("Writing results", len(PARTS), progress) as tick:
+        for write_part in PARTS:
+            write_part(place.new, results, subjects)
+            tick(1)
+    for path in [*place.new.iterdir(), place.new]:
+        _sync(path)
+    verify()
+    if place.target.exists():
+        place.target.rename(place.old)
+    try:
+        place.new.rename(place.target)
+    except OSError:
+        recover(place)
+        raise
+    _sync(place.target.parent)
+    return sorted(place.target.iterdir())
+
+
+def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
+    tables.write_csv(tables.labels_table(results), folder / LABELS)
+    tables.write_csv(tables.weights_table(results), folder / "weights.csv")
+    names = tables.file_names(list(results.importance))
+    for name, frame in zip(names, results.importance.values(), strict=True):
+        tables.write_csv(frame, folder / f"importance_{name}.csv")
+    tables.write_json(tables.metrics(results), folder / "metrics.json")
+
+
+def _write_model(folder: Path, results: Results, subjects: bool) -> None:
+    save_model(results, folder / MODEL)
+
+
+def _write_report(folder: Path, results: Results, subjects: bool) -> None:
+    from viewloom import report
+
+    summary = report.summarize(results, subjects=subjects)
+    figures = report.figures(results, summary)
+    (folder / REPORT).write_text(report.to_html(summary, figures), encoding="utf-8")
+    content = {"summary": summary, "figures": figures}
+    (folder / SUMMARY).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _close(folder: Path, results: Results, subjects: bool) -> None:
+    """Keep what tells of single subjects from others, and say what it takes to run the same again."""
+    for private in (LABELS, MODEL, *((REPORT, SUMMARY) if subjects else ())):
+        (folder / private).chmod(PRIVATE)
+    tables.write_json(_about(results, folder, subjects), folder / RUN)
+
+
+def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
+    return {
+        "study": results.name,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": results.seed,
+        "settings": results.settings,
+        "single_subjects_in_report": subjects,
+        "versions": results.versions,
+        "inputs": results.inputs,
+        "notes": results.notes,
+        "files": sorted(path.name for path in folder.iterdir()),
+    }
+
+
+def _create(path: Path, text: str, mode: int) -> None:
+    """A file of its own from the start, with this mode."""
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or folder is on disk."""
+    with suppress(PermissionError):  # folders cannot be opened on Windows
+        handle = os.open(path, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+
+
+PARTS = (_write_tables, _write_model, _write_report, _close)

@@ -1,0 +1,149 @@
+"""New subjects, placed by a model that was saved with its preparation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from viewloom import persistence
+from viewloom.estimators import KernelMultiviewNMF
+from viewloom.large import LargeProblem
+from viewloom.problem import NewSamples
+from viewloom.runs import tables
+from viewloom.runs.results import Results
+from viewloom.study.cohort import load
+from viewloom.study.config import Study
+from viewloom.study.errors import StudyError
+from viewloom.study.preparation import Preparation
+from viewloom.views import Views
+
+Array = np.ndarray
+NEIGHBOURS = 5  # whose mean distance tells how far a subject is
+RARE = 0.01  # share of subjects like those of training that are called far
+MODEL = "model.safetensors"
+PREPARATION, LIMITS = "preparation", "limits"
+
+
+def save_model(results: Results, path: Path) -> None:
+    """One file with the model, its preparation, and how far from each other training subjects are."""
+    extra = {
+        PREPARATION: results.preparation.settings(),
+        LIMITS: distance_limits(results.model, results.views),
+    }
+    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays())
+
+
+def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
+    """Place the subjects of a study with a saved model.
+
+    Parameters
+    ----------
+    path : path
+        ``model.safetensors`` of a run, or the run folder.
+    study : Study
+        New subjects; views may be absent. Its preparation and model settings play no part: those that were
+        saved are used.
+
+    Returns
+    -------
+    DataFrame
+        Per subject: id, label, memberships, confidence, ``distance``, ``far`` (yes or no), ``far_in`` (the
+        views in which it is) and ``views_seen``. The distance of a view is the mean distance to the five
+        nearest training subjects, over what all but 1 % of training subjects stay below when left out; the
+        largest of them counts, and above 1 a subject is far from everything seen in training.
+        ``attrs["notes"]`` says what was left out or filled in, in counts.
+    """
+    model, preparation, limits = _loaded(Path(path))
+    data = load(study, training=False)
+    with threadpool_limits(1):
+        views = preparation.transform(data.views, data.participants)
+        memberships = np.asarray(model.transform(views))
+        ratio = distances(model, views) / np.array([limits[name] for name in views.names])
+    names = np.array(views.names, dtype=object)
+    table = tables.subject_table(
+        views,
+        memberships,
+        distance=np.nanmax(ratio, axis=1),
+        far=np.where((ratio > 1.0).any(axis=1), "yes", "no"),
+        far_in=["; ".join(names[row > 1.0]) for row in ratio],
+    )
+    table.attrs["notes"] = [*data.notes, *preparation.remarks(data.views, data.participants)]
+    return table
+
+
+def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
+    path = path / MODEL if path.is_dir() else path
+    if not path.is_file():
+        raise StudyError(f"{path}: no such model; `viewloom fit` writes one into its run folder.")
+    model, extra, arrays = persistence.load_with(path)
+    if PREPARATION not in extra or LIMITS not in extra:
+        raise StudyError(f"{path}: a model without its preparation; use the {MODEL} of a run.")
+    return model, Preparation.from_arrays(extra[PREPARATION], arrays), extra[LIMITS]
+
+
+def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]:
+    """For each view, what the distances of training subjects to other ones rarely exceed.
+
+    A subject of v views is measured v times, so 1 - 0.01 / v of the distances lie below the limit.
+    """
+    level = 1.0 - RARE / len(model.view_names_)
+    if isinstance(model._problem, LargeProblem):
+        found = list(distances(model, views).T)
+    else:
+        found = [_mean_distance(view.geometry) for view in model._problem.views]
+    return {
+        name: float(np.nanquantile(column, level))
+        for name, column in zip(model.view_names_, found, strict=True)
+    }
+
+
+def distances(model: KernelMultiviewNMF, views: Views) -> Array:
+    """Mean distance (n x v) to the nearest training subjects, in the scale of the model; NaN where absent."""
+    samples: NewSamples = model._problem.new_samples(model._check_new_views(views))
+    found = np.full((samples.n, len(model.view_names_)), np.nan)
+    for a, X in samples.scaled.items():
+        found[samples.rows[a], a] = _mean_distance(model._problem.views[a].geometry.to(X))
+    return found
+
+
+def _mean_distance(geometry: Any) -> Array:
+    return np.asarray(geometry.neighbours(NEIGHBOURS)[0].mean(axis=1))
+
+
+def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write predictions, readable by their owner only; an earlier file of predictions is replaced.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `predict`.
+    path : path
+    """
+    target = Path(path).absolute()
+    check_writable(target)
+    temporary = target.with_name(f".{target.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.touch(mode=0o600)
+    tables.write_csv(table, temporary)
+    os.replace(temporary, target)
+    return target
+
+
+def check_writable(target: Path) -> None:
+    """Refuse to write where there is no folder, or over a file that holds something else."""
+    if not target.parent.is_dir():
+        raise StudyError(f"{target.parent}: no such folder.")
+    if target.exists() and not _is_predictions(target):
+        raise StudyError(f"{target}: exists and does not hold predictions; give another --output.")
+
+
+def _is_predictions(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(24).startswith(b"id,label,membership_0")
