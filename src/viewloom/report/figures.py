@@ -46,7 +46,7 @@ def figures(results: Results, summary: dict[str, Any]) -> dict[str, str]:
     try:
         from matplotlib import pyplot, rc_context
     except ImportError as error:
-        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[report]") from error
+        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[study]") from error
     found, drawn = findings(results), {}
     with rc_context(STYLE):
         for figure in summary["figures"]:

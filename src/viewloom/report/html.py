@@ -28,7 +28,7 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
-        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[report]") from error
+        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[study]") from error
     pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     css, script = _asset(CSS), _asset(SCRIPT)
     page = pages.from_string(_asset(TEMPLATE))
