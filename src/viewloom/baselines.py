@@ -67,10 +67,7 @@ STARTS: dict[str, Callable[[Views, int, np.random.RandomState], Array]] = {
 
 
 def _filled(X: Any) -> Any:
-    if sp.issparse(X):
-        index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64  # KMeans takes 32 bits only
-        return sp.csr_array((X.data, X.indices.astype(index), X.indptr.astype(index)), shape=X.shape)
-    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    return X if sp.issparse(X) else np.where(np.isnan(X), np.nanmean(X, axis=0), X)
 
 
 def check_nonnegative(views: Views, whom: str) -> Views:

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import ceil
+from mmap import ALLOCATIONGRANULARITY
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +38,8 @@ class Blocks:
     rows : int, default=16384
         Rows of a block.
     bounds : list of int, optional
-        First row of every block and one past the last, instead of equal blocks.
+        First row of every block and one past the last, instead of equal blocks, or of blocks that
+        follow the partitions of a Dask array.
 
     Examples
     --------
@@ -51,18 +55,34 @@ class Blocks:
         self.sources = list(named.values())
         self.n = _common_length(named)
         self.present = data.present if isinstance(data, Views) else None
-        self.ranges = list(pairwise(bounds or [*range(0, self.n, rows), self.n]))
+        self.rows = rows
+        self.ranges = list(pairwise(bounds or self._bounds(rows)))
 
     def __iter__(self) -> Iterator[Views]:
         return (self.read(*rows) for rows in self.ranges)
 
     def read(self, start: int, stop: int) -> Views:
         """Rows from start to stop as views."""
-        return self._views([source[start:stop] for source in self.sources], slice(start, stop))
+        return assemble(self.names, self.parts(start, stop), self.present_in(slice(start, stop)))
+
+    def parts(self, start: int, stop: int) -> list[Any]:
+        """Rows of every view as they can be sent elsewhere, to be put together there by `assemble`."""
+        rows = slice(start, stop)
+        return [source[rows] if _at_hand(source) else Stored(source, rows) for source in self.sources]
+
+    def present_in(self, rows: Any) -> Array | None:
+        """Which of the rows have which view, where the data cannot say it."""
+        return None if self.present is None else self.present[rows]
+
+    def divide(self, shares: int) -> None:
+        """Cut blocks anew, none larger than before, so that as many can be given to each of `shares`."""
+        rounds = ceil(self.n / (shares * self.rows))
+        self.ranges = list(pairwise(self._bounds(ceil(self.n / (shares * rounds)))))
 
     def take(self, positions: Array) -> Views:
         """Rows at rising positions."""
-        return self._views([_taken(source, positions) for source in self.sources], positions)
+        taken = [_taken(source, positions) for source in self.sources]
+        return assemble(self.names, taken, self.present_in(positions))
 
     def sample(self, count: int, rng: np.random.RandomState) -> Views:
         """Random rows, in rising order; the same whatever the blocks."""
@@ -70,9 +90,29 @@ class Blocks:
             return self.read(0, self.n)
         return self.take(np.sort(rng.choice(self.n, size=count, replace=False)))
 
-    def _views(self, parts: list[Any], rows: Any) -> Views:
-        present = None if self.present is None else self.present[rows]
-        return Views(dict(zip(self.names, map(_in_memory, parts), strict=True)), present=present)
+    def _bounds(self, rows: int) -> list[int]:
+        lazy = [source for source in self.sources if is_lazy(source)]
+        if not lazy:
+            return [*range(0, self.n, rows), self.n]
+        widest = max(lazy, key=lambda source: source.shape[1])
+        return _follow([0, *accumulate(widest.chunks[0])], rows)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Rows that are read from a file where they are needed."""
+
+    source: Any
+    rows: slice
+
+    def read(self) -> Any:
+        """The rows."""
+        return self.source[self.rows]
+
+
+def assemble(names: Sequence[str], parts: Sequence[Any], present: Array | None) -> Views:
+    """Parts of views, read or computed, as views."""
+    return Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
 
 
 def extent(data: Any) -> tuple[int, int]:
@@ -99,7 +139,7 @@ def whole(data: Any) -> Any:
 
 
 def _length(X: Any) -> int:
-    if isinstance(X, (str, Path)):
+    if isinstance(X, (str, Path)) or is_lazy(X):
         X = _source(X)
     shape = getattr(X, "shape", None)
     return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else 0
@@ -108,14 +148,13 @@ def _length(X: Any) -> int:
 def is_remote(data: Any) -> bool:
     """Whether a view lies in a file or on a cluster."""
     return not isinstance(data, Views) and any(
-        isinstance(X, (str, Path, np.memmap)) or hasattr(X, "dask") or hasattr(X, "chunks")
-        for X in _parts(data)
+        isinstance(X, (str, Path, np.memmap)) or is_lazy(X) or hasattr(X, "chunks") for X in _parts(data)
     )
 
 
 def is_lazy(X: Any) -> bool:
     """Whether rows are computed by Dask."""
-    return hasattr(X, "dask")
+    return hasattr(X, "__dask_graph__")
 
 
 class MemmapRows:
@@ -124,7 +163,7 @@ class MemmapRows:
     def __init__(self, array: np.memmap) -> None:
         if not array.flags.c_contiguous:
             raise ValueError("A memory-mapped view must be stored row by row (C order).")
-        self.path, self.offset = str(array.filename), int(array.offset)
+        self.path, self.offset = str(array.filename), _file_offset(array)
         self.shape, self.dtype = array.shape, array.dtype
 
     def __getitem__(self, rows: slice) -> Array:
@@ -160,13 +199,13 @@ class ParquetRows:
 def _source(X: Any) -> Any:
     """A view whose rows can be sliced, from what a user may give."""
     if isinstance(X, (str, Path)):
-        X = _opened(Path(X))
+        X = _opened(Path(X).absolute())  # workers have their own current folder
     if isinstance(X, np.memmap):
         return MemmapRows(X)
     if isinstance(X, pd.DataFrame):
         return FrameRows(X)
-    if type(X).__module__.startswith("dask.dataframe") or type(X).__module__.startswith("dask_expr"):
-        X = X.to_dask_array(lengths=True)
+    if is_lazy(X):
+        return _lazy_source(X)
     if sp.issparse(X):
         return sp.csr_array(X)
     if not hasattr(X, "shape"):
@@ -184,6 +223,37 @@ class FrameRows:
 
     def __getitem__(self, rows: Any) -> pd.DataFrame:
         return self.frame.iloc[rows]
+
+
+class LazyFrameRows:
+    """Rows of a Dask data frame, by position; lengths of its partitions are computed once."""
+
+    def __init__(self, frame: Any) -> None:
+        self.array, self.columns = frame.to_dask_array(lengths=True), list(frame.columns)
+        self.shape, self.chunks, self.dtype = self.array.shape, self.array.chunks, self.array.dtype
+
+    def __dask_graph__(self) -> Any:
+        return self.array.__dask_graph__()
+
+    def __getitem__(self, rows: Any) -> Any:
+        from dask.delayed import delayed
+
+        return delayed(pd.DataFrame)(self.array[rows], columns=self.columns)
+
+
+def _lazy_source(X: Any) -> Any:
+    if hasattr(X, "to_dask_array"):
+        return LazyFrameRows(X)
+    if np.isnan(X.shape[0]):
+        X.compute_chunk_sizes()
+    return X
+
+
+def _file_offset(array: np.memmap) -> int:
+    """Where in the file the first value lies; a slice still has the offset of the whole."""
+    mapped: Any = array
+    first = np.frombuffer(mapped._mmap, dtype=np.uint8).ctypes.data
+    return int(array.offset - array.offset % ALLOCATIONGRANULARITY + array.ctypes.data - first)
 
 
 def _opened(path: Path) -> Any:
@@ -225,7 +295,7 @@ def _common_length(named: Mapping[str, Any]) -> int:
 
 def _taken(source: Any, positions: Array) -> Any:
     """Rows at rising positions: at once where the source can, else block by block."""
-    if isinstance(source, (np.ndarray, FrameRows)) or sp.issparse(source) or is_lazy(source):
+    if _at_hand(source):
         return source[positions]
     parts = []
     for start in range(0, source.shape[0], BLOCK_ROWS):
@@ -237,5 +307,25 @@ def _taken(source: Any, positions: Array) -> Any:
     return pd.concat(parts) if isinstance(parts[0], pd.DataFrame) else np.concatenate(parts)
 
 
-def _in_memory(part: Any) -> Any:
-    return part.compute() if is_lazy(part) else part
+def _at_hand(source: Any) -> bool:
+    return isinstance(source, (np.ndarray, FrameRows)) or sp.issparse(source) or is_lazy(source)
+
+
+def _in_memory(parts: Sequence[Any]) -> list[Any]:
+    read = [part.read() if isinstance(part, Stored) else part for part in parts]
+    if not any(map(is_lazy, read)):
+        return read
+    from dask.base import compute
+
+    return list(compute(*read, traverse=False))  # type: ignore[no-untyped-call]
+
+
+def _follow(edges: Sequence[int], rows: int) -> list[int]:
+    """Bounds of blocks of at most so many rows: small partitions are joined, large ones cut evenly."""
+    bounds = [0]
+    for low, high in pairwise(edges):
+        if high - bounds[-1] > rows and low > bounds[-1]:
+            bounds.append(low)
+        start, pieces = bounds[-1], ceil((high - bounds[-1]) / rows)
+        bounds += [start + i * (high - start) // pieces for i in range(1, pieces)]
+    return [*bounds, edges[-1]]

@@ -24,6 +24,7 @@ from viewloom.console import (
     progress_wanted,
     say,
 )
+from viewloom.files import whole
 from viewloom.selection import choose_k, select
 from viewloom.study import StudyError, read_study
 from viewloom.views import Views
@@ -134,7 +135,8 @@ def compare_methods(
     console.print(comparison_table(result))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
-        result.to_csv(output / "comparison.csv")
+        with whole(output / "comparison.csv") as part:
+            result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
         say(f"Table and figure in {output.resolve()}")
 
@@ -196,4 +198,5 @@ def _draw_comparison(result: Comparison, path: Path) -> None:
     from viewloom import plotting
 
     figure: Any = plotting.comparison(result).figure
-    figure.savefig(path, bbox_inches="tight")
+    with whole(path) as part:
+        figure.savefig(part, bbox_inches="tight")

@@ -19,6 +19,7 @@ from viewloom.console import (
     tell_error,
     working,
 )
+from viewloom.files import whole
 from viewloom.runs.prediction import check_writable
 from viewloom.runs.tables import metrics, write_json
 from viewloom.study import Study, StudyError, read_study
@@ -65,8 +66,8 @@ def init(
     if target.exists():
         raise StudyError(f"{target}: exists already; edit it, or move it away to have a new one.")
     text = draft(folder)
-    with target.open("x", encoding="utf-8") as file:
-        file.write(text)
+    with whole(target) as part:
+        part.write_text(text, encoding="utf-8")
     if schema:
         write_json(json_schema(), folder / "study.schema.json")
     if not quiet:
@@ -107,7 +108,8 @@ def _draw(found: Check, path: Path) -> None:
     figure: Any = overlaps(found).figure
     if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
         raise StudyError(f"{path}: pictures are .png, .svg or .pdf.")
-    figure.savefig(path, bbox_inches="tight")
+    with whole(path) as part:
+        figure.savefig(part, bbox_inches="tight")
 
 
 def fit(

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from viewloom.operators import Explicit, top_eigenpairs
+from viewloom.operators import Explicit, Factored, scaled, top_eigenpairs
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # samples on which a grid of widths is compared
+DISTANCE_ROWS = 256  # of the matrix of distances that are computed at a time
+GROUP = 16  # samples whose nearest one is found first
 
 
 class Geometry:
@@ -26,6 +28,8 @@ class Geometry:
         self.X = X
         self.name = name  # of the view, for messages
         self._neighbours: tuple[Array, Array] | None = None
+        self._widths: dict[Any, float] = {}
+        self._gaussian: tuple[float, Array] | None = None
 
     @property
     def train(self) -> Geometry:
@@ -40,7 +44,25 @@ class Geometry:
     @cached_property
     def squared_distances(self) -> Array:
         """All pairwise squared distances (n x n)."""
-        return np.asarray(euclidean_distances(self.X, squared=True))
+        D = squared_distances(self.X, self.X)
+        np.fill_diagonal(D, 0.0)
+        return D
+
+    def gaussian_width(self, sigma: Any) -> float:
+        """`gaussian_width` of these samples."""
+        key = tuple(np.ravel(sigma).tolist())
+        if key not in self._widths:
+            self._widths[key] = gaussian_width(sigma, self.squared_distances)
+        return self._widths[key]
+
+    def gaussian(self, sigma: float) -> Array:
+        """``exp(-d^2 / (2 sigma^2))`` (n x n) in place of the distances; kernel and graph share it."""
+        if self._gaussian is None or self._gaussian[0] != sigma:
+            self._gaussian = None
+            K = gaussian(self.squared_distances, sigma, out=self.squared_distances)
+            del self.squared_distances
+            self._gaussian = (sigma, K)
+        return self._gaussian[1]
 
     @cached_property
     def index(self) -> NearestNeighbors:
@@ -54,6 +76,12 @@ class Geometry:
             self._neighbours = self.index.kneighbors(n_neighbors=count)
         distances, positions = self._neighbours
         return distances[:, :count], positions[:, :count]
+
+    def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
+        """Distances and positions of the samples that are nearest to new ones (n_new x count)."""
+        if _is_single(X_new) and _is_single(self.X) and count <= self.size // GROUP:
+            return nearest_in_single(X_new, self.X, count)
+        return self.index.kneighbors(X_new, n_neighbors=count)
 
     def to(self, X_new: Any) -> CrossGeometry:
         """Distances from new samples to these."""
@@ -70,7 +98,10 @@ class GramGeometry(Geometry):
     def squared_distances(self) -> Array:
         """All pairwise squared distances (n x n)."""
         diagonal = np.diagonal(self.X)
-        return np.maximum(diagonal[:, None] + diagonal - 2.0 * self.X, 0.0)
+        D = -2.0 * self.X
+        D += diagonal[:, None]
+        D += diagonal
+        return np.maximum(D, 0.0, out=D)
 
     @cached_property
     def index(self) -> NearestNeighbors:
@@ -78,6 +109,10 @@ class GramGeometry(Geometry):
         distances = np.sqrt(self.squared_distances)
         np.fill_diagonal(distances, 0.0)
         return NearestNeighbors(metric="precomputed").fit(distances)
+
+    def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
+        """The same, from rows of distances."""
+        return self.index.kneighbors(X_new, n_neighbors=count)
 
     def to(self, X_new: Any) -> CrossGeometry:
         """Distances from new samples, whose own diagonal is taken as the mean of the training diagonal."""
@@ -106,13 +141,17 @@ class CrossGeometry:
     @cached_property
     def squared_distances(self) -> Array:
         """Squared distances to all training samples (n_new x n)."""
-        return np.asarray(euclidean_distances(self.X, self.train.X, squared=True))
+        return squared_distances(self.X, self.train.X)
+
+    def gaussian(self, sigma: float) -> Array:
+        """``exp(-d^2 / (2 sigma^2))`` to all training samples (n_new x n)."""
+        return gaussian(self.squared_distances, sigma)
 
     def neighbours(self, count: int) -> tuple[Array, Array]:
         """Distances and positions of the nearest training samples (n_new x count)."""
         count = max(min(count, self.train.size), 1)
         if self._neighbours is None or self._neighbours[0].shape[1] < count:
-            self._neighbours = self.train.index.kneighbors(self.query, n_neighbors=count)
+            self._neighbours = self.train.nearest(self.query, count)
         distances, positions = self._neighbours
         return distances[:, :count], positions[:, :count]
 
@@ -197,7 +236,7 @@ def row_stochastic(W: Any) -> Any:
     """Rows that sum to one."""
     sums = np.asarray(W.sum(axis=1)).ravel()
     inverse = 1.0 / np.where(sums > 0.0, sums, 1.0)
-    return sp.csr_array(sp.diags_array(inverse) @ W) if sp.issparse(W) else W * inverse[:, None]
+    return scaled(W, inverse)
 
 
 class GaussianGraph(BaseEstimator):
@@ -214,25 +253,23 @@ class GaussianGraph(BaseEstimator):
 
     def fit(self, geometry: Geometry) -> FittedGaussianGraph:
         """Graph of the samples of a view."""
-        return FittedGaussianGraph(
-            geometry.squared_distances, gaussian_width(self.sigma, geometry.squared_distances)
-        )
+        sigma = geometry.gaussian_width(self.sigma)
+        return FittedGaussianGraph(geometry.gaussian(sigma), sigma)
 
 
 class FittedGaussianGraph:
     """A dense Gaussian graph."""
 
-    def __init__(self, squared_distances: Array, sigma: float) -> None:
+    def __init__(self, W: Array, sigma: float) -> None:
         self.sigma = sigma
-        W = gaussian(squared_distances, sigma)
-        np.fill_diagonal(W, 1.0)
         degree = W.sum(axis=1)
-        self.bound = float(top_eigenpairs(np.diag(degree) - W, 1)[0][0])
+        L = LinearOperator(W.shape, matvec=lambda x: degree * x.ravel() - W @ x.ravel(), dtype=W.dtype)
+        self.bound = float(top_eigenpairs(L, 1)[0][0])
         self.laplacian = Laplacian(Explicit(W), degree, self.bound)
 
     def cross(self, geometry: CrossGeometry) -> tuple[Array, Array]:
         """Edges from new samples to training samples (n_new x n), and degrees."""
-        W = gaussian(geometry.squared_distances, self.sigma)
+        W = geometry.gaussian(self.sigma)
         return W, W.sum(axis=1)
 
     def ties(self, geometry: CrossGeometry) -> Array:
@@ -264,25 +301,89 @@ def neighbour_weights(
 ) -> sp.csr_array:
     """Sparse ``exp(-d_ij^2 / (s_i s_j))`` over given neighbours, rows x n."""
     count, width = distances.shape
-    rows = np.repeat(np.arange(count), width)
-    columns = positions.ravel()
-    weights = np.exp(-(distances.ravel() ** 2) / (scales[rows] * other_scales[columns]))
-    weights = np.maximum(weights, 1e-12)  # a far neighbour is still a neighbour: no row without edges
-    return sp.csr_array((weights, (rows, columns)), shape=(count, n))
+    weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
+    np.maximum(weights, 1e-12, out=weights)  # a far neighbour is still a neighbour: no row without edges
+    index = np.int32 if count * width < 2**31 else np.int64
+    firsts = np.arange(0, count * width + 1, width, dtype=index)
+    W = sp.csr_array((weights.ravel(), positions.ravel().astype(index), firsts), shape=(count, n))
+    W.sort_indices()
+    return W
 
 
 def scale_both_sides(W: Any, left: Array, right: Array) -> Any:
     """``diag(left)^-1/2 W diag(right)^-1/2``."""
-    return sp.csr_array(sp.diags_array(left**-0.5) @ W @ sp.diags_array(right**-0.5))
+    return scaled(W, left**-0.5, right**-0.5)
 
 
 def _dense(X: Any) -> Array:
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
-def gaussian(squared_distances: Array, sigma: float) -> Array:
+def squared_distances(X: Any, Y: Any) -> Array:
+    """``||x - y||^2`` of all pairs (n x m), summed in double precision, in the precision of X.
+
+    A block of rows at a time, so that nothing else is as large as the result.
+    """
+    D = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, np.float32))
+    X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+    own, lengths = Factored(X).diagonal(), Factored(Y).diagonal()
+    for start in range(0, len(D), DISTANCE_ROWS):
+        rows = slice(start, start + DISTANCE_ROWS)
+        block = _dense(X[rows] @ Y.T)
+        block *= -2.0
+        block += lengths
+        block += own[rows, None]
+        np.maximum(block, 0.0, out=D[rows], casting="same_kind")
+    return D
+
+
+def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
+    """Distances and positions of the rows of Y nearest to each row of X, in single precision.
+
+    ``||y||^2 / 2 - <x, y>`` of a block of rows comes from one product, half of what double
+    precision takes. Both are centred first, so that little is lost in the difference.
+    """
+    centre = Y.mean(axis=0)
+    Y = Y - centre
+    surplus = -len(Y) % GROUP
+    half = np.pad(Factored(Y).diagonal() / 2, (0, surplus), constant_values=np.inf)
+    across = np.vstack([np.pad(-Y.T, ((0, 0), (0, surplus))), half])
+    distances, positions = np.empty((len(X), count)), np.empty((len(X), count), dtype=np.intp)
+    for start in range(0, len(X), DISTANCE_ROWS):
+        rows = slice(start, start + DISTANCE_ROWS)
+        x = X[rows] - centre
+        least, positions[rows] = least_in_rows(
+            np.pad(x, ((0, 0), (0, 1)), constant_values=1.0) @ across, count
+        )
+        distances[rows] = np.sqrt(np.maximum(2.0 * least + Factored(x).diagonal()[:, None], 0.0))
+    return distances, positions
+
+
+def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
+    """The least values of every row, rising, and their places.
+
+    So many groups of columns have a value no larger than the bound; only values up to it are sorted.
+    """
+    n, m = table.shape
+    minima = table.reshape(n, GROUP, m // GROUP).min(axis=1)
+    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
+    row, column = np.divmod(np.flatnonzero(table <= bound), m)
+    place = np.arange(len(row)) - np.searchsorted(row, np.arange(n))[row]
+    values = np.full((n, place.max() + 1), np.inf, dtype=table.dtype)
+    columns = np.zeros(values.shape, dtype=np.intp)
+    values[row, place], columns[row, place] = table[row, column], column
+    order = np.argsort(values, axis=1)[:, :count]
+    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+
+
+def _is_single(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.dtype == np.float32
+
+
+def gaussian(squared_distances: Array, sigma: float, out: Array | None = None) -> Array:
     """``exp(-d^2 / (2 sigma^2))``."""
-    return np.exp(squared_distances / (-2.0 * sigma**2))
+    scaled = np.multiply(squared_distances, -0.5 / sigma**2, out=out)
+    return np.asarray(np.exp(scaled, out=scaled))
 
 
 def gaussian_width(sigma: Any, squared_distances: Array) -> float:
@@ -290,11 +391,15 @@ def gaussian_width(sigma: Any, squared_distances: Array) -> float:
     if not isinstance(sigma, str) and np.ndim(sigma) == 1:
         return most_spread_width(np.asarray(sigma, dtype=np.float64), squared_distances)
     if isinstance(sigma, str) and sigma == "median":
-        off_diagonal = squared_distances[np.triu_indices(len(squared_distances), 1)]
-        return float(np.sqrt(np.median(off_diagonal))) or 1.0
+        return float(np.sqrt(np.median(above_diagonal(squared_distances), overwrite_input=True))) or 1.0
     if not (isinstance(sigma, Real) and 0.0 < float(sigma) < np.inf):
         raise ValueError(f"sigma must be a positive number or 'median', got {sigma!r}.")
     return float(sigma)
+
+
+def above_diagonal(D: Array) -> Array:
+    """The entries above the diagonal, one for every pair."""
+    return np.concatenate([row[i + 1 :] for i, row in enumerate(D)])
 
 
 def most_spread_width(grid: Array, squared_distances: Array) -> float:
@@ -303,6 +408,6 @@ def most_spread_width(grid: Array, squared_distances: Array) -> float:
         raise ValueError("A grid of sigma must hold positive numbers.")
     rows = np.linspace(0, len(squared_distances) - 1, min(GRID_SAMPLE, len(squared_distances)))
     rows = np.unique(rows.astype(int))
-    sample = squared_distances[np.ix_(rows, rows)][np.triu_indices(len(rows), 1)]
+    sample = above_diagonal(squared_distances[np.ix_(rows, rows)])
     spreads = [float(np.var(gaussian(sample, sigma))) for sigma in grid]
     return float(grid[int(np.argmax(spreads))])

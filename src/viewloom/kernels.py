@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, gaussian, gaussian_width
+from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry
 from viewloom.landmarks import cholesky_landmarks, kmeans_landmarks
 from viewloom.operators import Cross, Explicit, Factored, Operator, unit_rows
 from viewloom.weft import Walk, WalkShape, Weft, WeftRows
@@ -93,7 +93,7 @@ class PairwiseKernel(BaseEstimator):
     """A kernel given by its entries. Subclasses write `matrix`, and `diagonal` where it is cheaper."""
 
     def matrix(self, samples: Samples) -> Array:
-        """``k(x, y)`` of samples (rows) against the training samples (columns)."""
+        """``k(x, y)`` of samples (rows) against the training samples (columns), the caller's to change."""
         raise NotImplementedError
 
     def diagonal(self, samples: Samples) -> Array:
@@ -137,7 +137,7 @@ class FittedPairwise:
     def _scaled(self, K: Array, norms: Array | None) -> Array:
         if norms is None or self.norms is None or (np.all(norms == 1.0) and np.all(self.norms == 1.0)):
             return K
-        K = K / norms[:, None]
+        K /= norms[:, None]
         K /= self.norms
         return K
 
@@ -157,8 +157,10 @@ class Polynomial(PairwiseKernel):
 
     def matrix(self, samples: Samples) -> Array:
         """``k(x, y)`` of samples against the training samples."""
-        products = samples.X @ samples.train.X.T
-        return (_dense(products) + self.coef0) ** self.degree
+        K = _dense(samples.X @ samples.train.X.T)
+        K += self.coef0
+        K **= self.degree
+        return K
 
     def diagonal(self, samples: Samples) -> Array:
         """``k(x, x)`` of samples."""
@@ -182,11 +184,11 @@ class Gaussian(PairwiseKernel):
 
     def prepare(self, geometry: Geometry) -> Gaussian:
         """The kernel with its width as a number."""
-        return Gaussian(gaussian_width(self.sigma, geometry.squared_distances))
+        return Gaussian(geometry.gaussian_width(self.sigma))
 
     def matrix(self, samples: Samples) -> Array:
-        """``k(x, y)`` of samples against the training samples."""
-        return gaussian(samples.squared_distances, self.sigma)
+        """``k(x, y)`` of samples against the training samples; has unit diagonal, so nobody rescales it."""
+        return samples.gaussian(self.sigma)
 
     def diagonal(self, samples: Samples) -> Array:
         """Ones."""
@@ -212,7 +214,7 @@ class FunctionKernel(PairwiseKernel):
                 f"The kernel function of view {samples.train.name!r} must return a finite "
                 f"{samples.size} x {samples.train.size} matrix, got shape {K.shape}."
             )
-        return K if samples.train is not samples else checked_gram(K, samples.name)
+        return checked_gram(K, samples.name) if samples.train is samples else K.copy()
 
     def diagonal(self, samples: Samples) -> Array:
         """``k(x, x)`` of samples, one at a time."""
@@ -302,7 +304,7 @@ class Precomputed(PairwiseKernel):
 
     def matrix(self, samples: Samples) -> Array:
         """The matrix, or the rows of new samples."""
-        return self.gram_ if samples.train is samples else np.asarray(samples.X)
+        return np.array(self.gram_ if samples.train is samples else samples.X)
 
     def diagonal(self, samples: Samples) -> Array:
         """``k(x, x)`` of samples."""

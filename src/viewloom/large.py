@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from viewloom.graphs import CrossGeometry, Laplacian
-from viewloom.operators import Factored, Moments
+from viewloom.operators import Factored, Moments, scaled
 from viewloom.problem import FittedView, NewSamples, Problem
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import Rows
@@ -151,9 +151,7 @@ def rescale(shard: Shard, scales: Sequence[Array | None]) -> list[Moments]:
     for block, scale in zip(shard.blocks, scales, strict=True):
         if block.laplacian is not None and scale is not None:
             B = block.laplacian.adjacency.Z
-            weighted = (
-                B @ sp.diags_array(scale.astype(B.dtype)) if sp.issparse(B) else B * scale.astype(B.dtype)
-            )
+            weighted = scaled(B, np.ones(B.shape[0], dtype=B.dtype), scale.astype(B.dtype))
             block.laplacian = replace(block.laplacian, adjacency=Factored(weighted))
     return [block.kernel.moments() for block in shard.blocks]
 

@@ -53,6 +53,10 @@ class Operator(Protocol):
     def size(self) -> int:
         """Number of samples."""
 
+    @property
+    def dtype(self) -> Any:
+        """Precision of its numbers."""
+
     def project(self, G: Array) -> Projection:
         """Sums over samples from which `lift` gives ``G K``."""
 
@@ -83,15 +87,21 @@ class Explicit:
 
     def __init__(self, K: Any) -> None:
         self.K = K
+        self._features: dict[int, Array] = {}  # by rank: eigenvectors take many passes over the matrix
 
     @property
     def size(self) -> int:
         """Number of samples."""
         return int(self.K.shape[0])
 
+    @property
+    def dtype(self) -> Any:
+        """Precision of the entries."""
+        return self.K.dtype
+
     def project(self, G: Array) -> Projection:
         """``M = G K``, with its quadratic form."""
-        M = np.asarray((self.K @ G.T).T) if sp.issparse(self.K) else G @ self.K
+        M = np.ascontiguousarray((self.K @ G.T).T) if sp.issparse(self.K) else G @ self.K
         return Projection(M, np.asarray(M @ G.T, dtype=np.float64))
 
     def lift(self, M: Array) -> Array:
@@ -108,8 +118,10 @@ class Explicit:
 
     def features(self, rank: int) -> Array:
         """Factor of the best approximation of this rank (n x rank)."""
-        values, vectors = top_eigenpairs(self.K, rank)
-        return vectors * np.sqrt(np.maximum(values, 0.0))
+        if rank not in self._features:
+            values, vectors = top_eigenpairs(self.K, rank)
+            self._features[rank] = vectors * np.sqrt(np.maximum(values, 0.0))
+        return self._features[rank]
 
     def centred_spectrum(self, rank: int) -> Array:
         """Largest eigenvalues of ``H K H``, falling."""
@@ -147,6 +159,11 @@ class Factored:
     def size(self) -> int:
         """Number of samples."""
         return int(self.Z.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the factor."""
+        return self.Z.dtype
 
     def project(self, G: Array) -> Projection:
         """``M = G Z``."""
@@ -241,6 +258,11 @@ class Cross:
         """Number of new samples."""
         return int(self.rows.shape[0])
 
+    @property
+    def dtype(self) -> Any:
+        """Precision of the entries."""
+        return self.rows.dtype
+
     def lift(self, M: Array) -> Array:
         """``P^T K`` of new samples from a codebook."""
         return np.asarray((self.rows @ M.T).T) if sp.issparse(self.rows) else M @ self.rows.T
@@ -281,9 +303,18 @@ def unit_rows(X: Any) -> Any:
     """Rows of length one; rows of zeros stay."""
     norms = np.sqrt(Factored(X).diagonal())
     inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
-    if sp.issparse(X):
-        return sp.csr_array(sp.diags_array(inverse.astype(X.dtype)) @ X)
-    return X * inverse[:, None].astype(X.dtype)
+    return scaled(X, inverse.astype(X.dtype))
+
+
+def scaled(X: Any, left: Array, right: Array | None = None) -> Any:
+    """``diag(left) X diag(right)``, dense or sparse."""
+    if not sp.issparse(X):
+        return X * left[:, None] if right is None else X * left[:, None] * right
+    X = sp.csr_array(X)
+    values = X.data * np.repeat(left, np.diff(X.indptr))
+    if right is not None:
+        values *= right[X.indices]
+    return sp.csr_array((values, X.indices.copy(), X.indptr.copy()), shape=X.shape)
 
 
 def _dense(K: Any) -> Array:

@@ -19,15 +19,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import ClusterMixin
 from sklearn.preprocessing import StandardScaler
 
 from viewloom import graphs, kernels, large, operators, problem, weft
+from viewloom.files import whole
 from viewloom.solver.shard import ViewMessage
 
 Array = np.ndarray
@@ -120,12 +123,8 @@ def save(
         "extra": beside,
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
-    temporary = Path(f"{os.fspath(path)}.{os.getpid()}.part")
-    try:
-        save_file(tensors.arrays, temporary, {KEY: _text(metadata)})
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole(path) as part:
+        save_file(tensors.arrays, part, {KEY: _text(metadata)})
 
 
 def load(path: PathLike) -> Any:
@@ -152,8 +151,12 @@ def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     metadata, arrays = _read(path)
     if metadata["digest"] != _digest(metadata, arrays):
         raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
-    model = _decoded(_parsed(metadata["model"], path), arrays)
-    beside = _parsed(metadata["extra"], path)
+    model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))
+    model = _decoded(model, arrays)
+    if not (
+        isinstance(model, ClusterMixin) and isinstance(beside, dict) and set(beside) == {"extra", "arrays"}
+    ):
+        raise DamagedFile(f"{_name(path)} holds something else than a model.")
     return model, beside["extra"], _decoded(beside["arrays"], arrays)
 
 
@@ -181,7 +184,7 @@ def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str
 
 
 def _check_version(version: str, path: PathLike) -> None:
-    if not version.isdigit() or int(version) < 1:
+    if not re.fullmatch("[1-9][0-9]{0,5}", version):
         raise DamagedFile(f"{_name(path)} does not say which version of the model format it has.")
     if int(version) > VERSION:
         raise DamagedFile(
@@ -305,7 +308,7 @@ def _parsed(text: str, path: PathLike) -> Any:
         raise DamagedFile(f"{_name(path)} has a larger structure than any model.")
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError also of numbers with too many digits
         raise DamagedFile(f"{_name(path)} is damaged: its structure cannot be read.") from error
 
 

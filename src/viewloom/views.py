@@ -17,6 +17,7 @@ Block = Any  # an ndarray or a csr_array, samples in rows
 FLOATS = [np.float64, np.float32]
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what a column of mixed objects may hold
 MOST_NAMES = 5  # how many names an error message lists before it counts the rest
+LARGEST, LARGEST_SINGLE = 1e60, 1e9  # fourth powers of values and of their inverses are still numbers
 
 
 class Views:
@@ -368,7 +369,7 @@ def _text(name: Any) -> str:
 
 
 def _as_block(X: Any, name: str) -> Block:
-    """One view as a numeric two-dimensional array; float32 stays float32."""
+    """One view as a numeric two-dimensional array; float32 stays float32 where it can be computed with."""
     if X is None:
         raise ValueError(f"View {name!r} is None; leave it out.")
     if isinstance(X, pd.DataFrame):
@@ -376,16 +377,38 @@ def _as_block(X: Any, name: str) -> Block:
     try:
         X = X if sp.issparse(X) else np.asarray(X)
         _check_kind(X)
-        X = check_array(X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0)
-    except (ValueError, TypeError) as error:
+        with np.errstate(over="ignore"):  # what double precision cannot hold is infinite, and told as such
+            X = check_array(
+                X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0
+            )
+    except (ValueError, TypeError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"View {name!r}: {_without_values(str(error))}") from None
-    if sp.issparse(X):
-        X = sp.csr_array(X)
-        if not X.has_canonical_format:
-            X = X.copy()  # the caller's matrix stays as it was
-            X.sum_duplicates()
-    return X
+    X = _canonical(X) if sp.issparse(X) else X
+    return X.astype(np.float64) if X.dtype == np.float32 and _needs_double(X) else X
+
+
+def _needs_double(X: Block) -> bool:
+    """Whether products of values leave the range of single precision."""
+    size = _size(X)
+    return size > 0.0 and not 1.0 / LARGEST_SINGLE <= size <= LARGEST_SINGLE
+
+
+def _canonical(X: Any) -> sp.csr_array:
+    """Without duplicates, and with positions of 32 bits where they suffice: scikit-learn takes no others."""
+    index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
+    parts = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False))
+    canonical = sp.csr_array(parts, shape=X.shape)
+    if not canonical.has_canonical_format:
+        canonical = canonical.copy()  # the caller's matrix stays as it was
+        canonical.sum_duplicates()
+    return canonical
+
+
+def _size(X: Block) -> float:
+    """The largest absolute value, NaN aside."""
+    values = X.data if sp.issparse(X) else X
+    return float(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)))
 
 
 def _check_kind(X: Any) -> None:
@@ -405,6 +428,8 @@ def _without_values(message: str) -> str:
     """A message of numpy or scikit-learn without the cell it complains of."""
     if message.startswith("could not convert string"):
         return "it holds text that is not a number; encode it or leave it out."
+    if message.startswith("int too large"):
+        return "it holds whole numbers that are too large to compute with."
     return message
 
 
@@ -490,6 +515,16 @@ def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
         return len(np.unique(entries.row[stray])), np.unique(entries.col[stray])
     missing = np.isnan(X) & present[:, None]
     return int(missing.any(axis=1).sum()), np.flatnonzero(missing.any(axis=0))
+
+
+def _check_size(X: Block, name: str) -> None:
+    """Refuse values whose products are no numbers any more."""
+    if _size(X) > LARGEST:
+        count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else X) > LARGEST))
+        raise ValueError(
+            f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products cannot be computed. "
+            "Set codes for missing values to NaN, or change its unit."
+        )
 
 
 def _checked_ids(ids: Sequence[Any] | pd.Index, n: int) -> pd.Index:
@@ -611,10 +646,16 @@ def check_trainable(views: Views, n_clusters: int) -> None:
         _check_observed(views, a, 2)
         rows = views.rows(a)
         X = X if len(rows) == n else X[rows]
-        spread = X.max(axis=0) - X.min(axis=0)
-        if not np.any(spread.toarray() if sp.issparse(spread) else spread):
+        _check_size(X, name)
+        spread = _size(X.max(axis=0) - X.min(axis=0))
+        if not spread:
             raise ValueError(
                 f"View {name!r} is constant: all its {len(rows)} observed rows are equal. Leave it out."
+            )
+        if spread < 1.0 / LARGEST:
+            raise ValueError(
+                f"View {name!r} varies by less than {1.0 / LARGEST:g}, too little to compute with. Change "
+                "its unit, or leave it out if it is constant but for rounding."
             )
 
 
@@ -646,6 +687,8 @@ def align(
     for a, name in enumerate(names):
         if name in given.names:
             at = given.index(name)
+            if not allow_nan:  # it will be computed with
+                _check_size(given.blocks[at], name)
             blocks.append(_in_order(given.blocks[at], given.feature_names[name], features[name], name))
             present[:, a] = given.present[:, at]
         else:

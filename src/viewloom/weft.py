@@ -15,7 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, GramGeometry, scale_both_sides
-from viewloom.operators import Factored, top_eigenpairs, unit_rows
+from viewloom.operators import Factored, scaled, top_eigenpairs, unit_rows
 
 Array = np.ndarray
 FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
@@ -169,7 +169,7 @@ class Fusion:
         if np.allclose(seen, 1.0):
             return side
         full = 1.0 / np.sqrt(np.maximum(seen, 1e-3))
-        return sp.csr_array(sp.diags_array(full) @ side) if sparse else side * full[:, None]
+        return scaled(side, full)
 
 
 @dataclass(frozen=True)

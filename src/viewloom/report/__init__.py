@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from viewloom.files import whole
 from viewloom.report.figures import figures
 from viewloom.report.html import to_html
 from viewloom.report.summarize import summarize
@@ -37,11 +38,6 @@ def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bo
     """
     summary = summarize(results, subjects=subjects)
     page = to_html(summary, figures(results, summary))
-    path = Path(path)
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)  # of an interrupted run
-    mode = 0o600 if subjects else 0o666  # less what the umask takes away
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-        file.write(page)
-    os.replace(part, path)
-    return path
+    with whole(path, 0o600 if subjects else 0o666) as part:
+        part.write_text(page, encoding="utf-8")
+    return Path(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from viewloom.files import sync, whole
 from viewloom.progress import progress_bar
 from viewloom.runs import tables
 from viewloom.runs.analysis import analyse, check_unchanged
@@ -113,9 +113,8 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
         html = report.to_html(content["summary"], content["figures"])
     except (ValueError, KeyError, TypeError):
         raise StudyError(f"{source}: damaged or of another version; run `viewloom fit` again.") from None
-    temporary = target.with_name(f".{REPORT}.tmp")
-    _create(temporary, html, source.stat().st_mode & 0o777)
-    os.replace(temporary, target)
+    with whole(target, source.stat().st_mode & 0o777) as part:
+        part.write_text(html, encoding="utf-8")
     return target
 
 
@@ -129,7 +128,7 @@ def _publish(
             write_part(place.new, results, subjects)
             tick(1)
     for path in [*place.new.iterdir(), place.new]:
-        _sync(path)
+        sync(path)
     verify()
     if place.target.exists():
         place.target.rename(place.old)
@@ -138,7 +137,7 @@ def _publish(
     except OSError:
         recover(place)
         raise
-    _sync(place.target.parent)
+    sync(place.target.parent)
     return sorted(place.target.iterdir())
 
 
@@ -184,23 +183,6 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
         "notes": results.notes,
         "files": sorted(path.name for path in folder.iterdir()),
     }
-
-
-def _create(path: Path, text: str, mode: int) -> None:
-    """A file of its own from the start, with this mode."""
-    path.unlink(missing_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
-    with suppress(PermissionError):  # folders cannot be opened on Windows
-        handle = os.open(path, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
 
 
 PARTS = (_write_tables, _write_model, _write_report, _close)

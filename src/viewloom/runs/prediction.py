@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
+from viewloom.files import whole
 from viewloom.large import LargeProblem
 from viewloom.problem import NewSamples
 from viewloom.runs import tables
@@ -126,11 +127,8 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
     """
     target = Path(path).absolute()
     check_writable(target)
-    temporary = target.with_name(f".{target.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600)
-    tables.write_csv(table, temporary)
-    os.replace(temporary, target)
+    with whole(target, 0o600) as part:
+        tables.write_csv(table, part)
     return target
 
 

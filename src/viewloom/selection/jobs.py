@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from viewloom.files import whole
 from viewloom.views import Views
 
 OptionalPath = str | os.PathLike[str] | None
@@ -54,10 +55,9 @@ class Checkpoint:
 
     def save(self, units: Mapping[str, Record]) -> None:
         """Write all finished units."""
-        temporary = self.path.with_name(self.path.name + ".tmp")
         content = {"key": self.key, "units": units}
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
-        os.replace(temporary, self.path)
+        with whole(self.path) as part:
+            part.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def open_checkpoint(path: OptionalPath, views: Views, *settings: Any) -> Checkpoint | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from viewloom.graphs import Laplacian
 from viewloom.operators import Projection
-from viewloom.solver.updates import Memberships, Quadratic, Rows, membership_gram, update_G
+from viewloom.solver.updates import Memberships, Quadratic, Rows, column_dots, membership_gram, update_G
 
 Array = np.ndarray
 
@@ -83,7 +83,11 @@ class Shard:
     G_star: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def start(self, G_star: Array) -> None:
-        """Give every view the same memberships (rows of different views must mean the same cluster)."""
+        """Give every view the same memberships (rows of different views must mean the same cluster).
+
+        Memberships have the precision of the kernels.
+        """
+        G_star = G_star.astype(np.result_type(*(b.kernel.dtype for b in self.blocks), np.float32), copy=False)
         self.G_star = G_star
         for block in self.blocks:
             block.G = np.ascontiguousarray(G_star[:, block.rows])
@@ -119,7 +123,7 @@ class Shard:
         graph, degrees = None, 0.0
         if block.laplacian is not None:
             graph = block.laplacian.adjacency.project(G)
-            degrees = float(np.einsum("ij,ij,j->", G, G, block.laplacian.degree))
+            degrees = float(column_dots(G, G) @ block.laplacian.degree)
         S = membership_gram(G, self.rho)
         kernel = block.kernel.project(G)
         return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
@@ -139,10 +143,14 @@ class Team(Protocol):
 
 
 def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quadratic:
+    # plain floats, since numpy's would raise single precision to double
+    theta, sigma, lam, weight = map(float, (m.theta, m.sigma, m.lam, m.weight))
     # (1 - rho) g^T A g + rho diag(A)^T g: the quadratic form of a mixed reconstruction error
     A, B = (1.0 - rho) * m.A, PtK - (rho / 2.0 * np.diagonal(m.A)[:, None]).astype(PtK.dtype)
     if block.laplacian is None or m.neighbours is None:
-        return Quadratic(A, B, 0.0, m.lam, m.weight, block.rows)
-    slack = m.sigma - block.laplacian.degree
-    smooth = slack * block.G + block.laplacian.adjacency.lift(m.neighbours)  # G (sigma I - L)
-    return Quadratic(A, B + m.theta * smooth, m.theta * m.sigma, m.lam, m.weight, block.rows)
+        return Quadratic(A, B, 0.0, lam, weight, block.rows)
+    smooth = (sigma - block.laplacian.degree) * block.G
+    smooth += block.laplacian.adjacency.lift(m.neighbours)  # G (sigma I - L)
+    smooth *= theta
+    smooth += B
+    return Quadratic(A, smooth, theta * sigma, lam, weight, block.rows)

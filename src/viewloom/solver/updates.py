@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,55 @@ import scipy.linalg
 Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
+CACHED_SAMPLES = 8192  # whose memberships stay in the processor's cache through all inner steps
+SETTLED = 4  # units of rounding: a sample that moves by less stays where it is
+MOST_COMPARED = 16  # rows that are sorted by comparisons between them
 NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean
 
 
 def project_simplex(V: Array) -> Array:
     """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column.
 
-    With ``u`` the sorted column, the threshold is ``tau = (u_1 + ... + u_r - 1) / r`` for the
-    largest ``r`` with ``u_r > tau``; the answer is ``max(v - tau, 0)``.
+    With ``u`` the sorted column, the threshold is ``tau = max_r (u_1 + ... + u_r - 1) / r``; the
+    answer is ``max(v - tau, 0)``.
     """
-    k = V.shape[0]
-    u = np.sort(V.T, axis=1)[:, ::-1]  # n x k, falling
-    excess = np.cumsum(u, axis=1) - 1.0
-    r = np.count_nonzero(u * np.arange(1, k + 1) > excess, axis=1)
-    tau = excess[np.arange(len(u)), r - 1] / r
-    return np.maximum(V - tau, 0.0)
+    u = falling_rows(V)
+    excess = u[0] - 1.0
+    tau, share = excess.copy(), np.empty_like(excess)
+    for r, row in enumerate(u[1:], 2):
+        excess += row
+        np.multiply(excess, 1.0 / r, out=share)
+        np.maximum(tau, share, out=tau)
+    G = V - tau
+    return np.asarray(np.maximum(G, 0.0, out=G))
+
+
+def falling_rows(V: Array) -> list[Array]:
+    """The rows of V with every column sorted, largest first.
+
+    Few rows are sorted by comparing whole rows, which is faster than sorting column by column.
+    """
+    if len(V) > MOST_COMPARED:
+        return list(np.sort(V, axis=0)[::-1])
+    u, spare = list(V.copy()), np.empty_like(V[0])
+    for i, j in sorting_network(len(V)):
+        np.minimum(u[i], u[j], out=spare)
+        np.maximum(u[i], u[j], out=u[i])
+        u[j], spare = spare, u[j]
+    return u
+
+
+@cache
+def sorting_network(k: int) -> list[tuple[int, int]]:
+    """Pairs to compare and exchange so that k numbers are sorted (Batcher's odd-even merge sort)."""
+    powers = [1 << b for b in range((k - 1).bit_length())]
+    return [
+        (i, i + d)
+        for b, p in enumerate(powers)
+        for d in reversed(powers[: b + 1])
+        for i in range(d % p, k - d)
+        if (i - d % p) // d % 2 == 0 and i // (2 * p) == (i + d) // (2 * p)
+    ]
 
 
 def project_nonnegative(V: Array) -> Array:
@@ -52,22 +87,24 @@ def update_P(S: Array, M: Array, quad: Array) -> tuple[Array, Array]:
     Given as what the other blocks need of it: ``C = S^-1 M`` (with ``P^T K = lift(C)``) and
     ``A = P^T K P = S^-1 (G K G^T) S^-1``.
     """
-    factor = _cholesky(S)
-    half = scipy.linalg.cho_solve(factor, quad)
-    A = scipy.linalg.cho_solve(factor, half.T)
-    return scipy.linalg.cho_solve(factor, M), (A + A.T) / 2
+    R = _inverse_root(S)
+    A = R.T @ (R @ quad @ R.T) @ R
+    return R.T @ (R @ M), (A + A.T) / 2
 
 
 def combinations(G: Array, rho: float) -> Array:
     """``P^T = S^-1 G`` (k x n), written out for new samples (Eq. 5)."""
-    return np.asarray(scipy.linalg.cho_solve(_cholesky(membership_gram(G, rho)), G))
+    R = _inverse_root(membership_gram(G, rho))
+    return np.asarray(R.T @ (R @ G))
 
 
-def _cholesky(S: Array) -> tuple[Array, bool]:
-    size = max(float(np.trace(S)) / len(S), 1e-300)
+def _inverse_root(S: Array) -> Array:
+    """``R`` with ``R^T R = S^-1``: the inverse of the Cholesky factor."""
+    size, identity = max(float(np.trace(S)) / len(S), 1e-300), np.eye(len(S))
     for ridge in RIDGES:
         try:
-            return scipy.linalg.cho_factor(S + ridge * size * np.eye(len(S)), lower=True)
+            lower = scipy.linalg.cholesky(S + ridge * size * identity, lower=True)
+            return np.asarray(scipy.linalg.solve_triangular(lower, identity, lower=True))
         except scipy.linalg.LinAlgError:
             continue  # two clusters with equal memberships: round-off took the rest
     raise ValueError("Memberships contain values that are not finite.")
@@ -106,16 +143,18 @@ class Quadratic:
         H = self.A + (self.shift + self.lam) * np.eye(len(self.A))
         return H.astype(G.dtype) @ G - self.B - self.lam * G_star[:, self.rows]
 
-    def taken(self, part: tuple[Array, Array]) -> Quadratic:
+    def taken(self, part: tuple[Array, Rows]) -> Quadratic:
         """The same for some samples only: their columns of ``B``, and their places among the chosen."""
         columns, rows = part
-        return replace(self, B=np.ascontiguousarray(self.B[:, columns]), rows=rows)
+        return replace(self, B=self.B.take(columns, axis=1), rows=rows)
 
     def values(self, G: Array, G_star: Array) -> Array:
         """Value of every sample's problem (n_a)."""
-        own = self.A.astype(G.dtype, copy=False) @ G + self.shift * G - 2.0 * self.B
+        own = (self.A + self.shift * np.eye(len(self.A))).astype(G.dtype) @ G
+        own -= self.B
+        own -= self.B
         gap = G - G_star[:, self.rows]
-        return np.einsum("ij,ij->j", G, own) + self.lam * np.einsum("ij,ij->j", gap, gap)
+        return column_dots(G, own) + self.lam * column_dots(gap, gap)
 
 
 @dataclass(frozen=True)
@@ -139,27 +178,29 @@ def update_G(
     ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its
     own momentum, loses it when it overshoots, and falls back on its first, plain step if the others
     did not improve on it. So no sample's part of the objective ever increases, however the samples
-    are split into shards. A sample that its first step leaves where it was stays there, so only the
-    others take part in further steps.
+    are split into shards. A sample that its first step leaves where it was, up to rounding, stays
+    there; only the others take part in further steps.
     """
     step = _Step(quadratics, project)
     first = step(start)
     if n_steps == 1:
         return first
-    moving = _moved(start, first, quadratics)
-    if moving.all():
+    moved = _moved(start, first, quadratics)
+    if moved.all() and start.n <= CACHED_SAMPLES:
         return _accelerated(start, first, step, n_steps)
-    chosen = np.flatnonzero(moving)
-    if not len(chosen):
-        return first
-    part = [_columns(q.rows, chosen, start.n) for q in quadratics]
-    fewer = _Step([q.taken(p) for q, p in zip(quadratics, part, strict=True)], project, step.lipschitz)
-    last = _accelerated(_taken(start, chosen, part), _taken(first, chosen, part), fewer, n_steps)
-    return _put(first, last, chosen, part)
+    _keep(first, start, ~moved, quadratics)
+    moving = np.flatnonzero(moved)
+    for begin in range(0, len(moving), CACHED_SAMPLES):
+        chosen = moving[begin : begin + CACHED_SAMPLES]
+        part = [_columns(q.rows, chosen, start.n) for q in quadratics]
+        few = _Step([q.taken(p) for q, p in zip(quadratics, part, strict=True)], project, step.lipschitz)
+        last = _accelerated(_taken(start, chosen, part), _taken(first, chosen, part), few, n_steps)
+        _put(first, last, chosen, part)
+    return first
 
 
 class _Step:
-    """One projected gradient step on all samples."""
+    """One projected gradient step on all samples: ``project((I - H / L) G + (B + lam G_star) / L)``."""
 
     def __init__(
         self,
@@ -171,72 +212,111 @@ class _Step:
         self.lipschitz = lipschitz or [q.lipschitz for q in quadratics]
         self.weights = [q.weight * L for q, L in zip(quadratics, self.lipschitz, strict=True)]
         self.pull = np.array([q.weight * q.lam for q in quadratics])
+        self.steps = [_plain_step(q, L) for q, L in zip(quadratics, self.lipschitz, strict=True)]
 
     def __call__(self, at: Memberships) -> Memberships:
-        G = [
-            self.project(g - q.half_gradient(g, at.G_star) * g.dtype.type(1.0 / L))
-            for g, q, L in zip(at.G, self.quadratics, self.lipschitz, strict=True)
-        ]
-        return Memberships(G, update_G_star(G, self.pull, [q.rows for q in self.quadratics], at.n))
+        G = self.moved(at.G, at.G_star)
+        return Memberships(G, self.consensus(G, at.n))
+
+    def moved(self, G: list[Array], G_star: Array) -> list[Array]:
+        """``G`` of every view after the step."""
+        return [self.project(step(g, G_star)) for g, step in zip(G, self.steps, strict=True)]
+
+    def consensus(self, G: list[Array], n: int) -> Array:
+        """``G_star`` of given ``G``."""
+        return update_G_star(G, self.pull, [q.rows for q in self.quadratics], n)
+
+
+def _plain_step(q: Quadratic, L: float) -> Callable[[Array, Array], Array]:
+    """``G - half_gradient / L``, with what does not depend on ``G`` done once."""
+    k, dtype = len(q.A), q.B.dtype.type
+    contraction = ((1.0 - (q.shift + q.lam) / L) * np.eye(k) - q.A / L).astype(dtype)
+    offset, pull = q.B * dtype(1.0 / L), dtype(q.lam / L)
+
+    def step(G: Array, G_star: Array) -> Array:
+        V = contraction @ G
+        V += offset
+        V += pull * G_star[:, q.rows]
+        return V
+
+    return step
 
 
 def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: int) -> Memberships:
-    """FISTA with restarts from the first step on; for every sample the better of first and last."""
-    previous, current = start, first
+    """FISTA with restarts from the first step on; for every sample the better of first and last.
+
+    ``G_star`` is linear in ``G``, so that of an extrapolated ``G`` is extrapolated too.
+    """
+    G, change = first.G, [g - h for g, h in zip(first.G, start.G, strict=True)]
     time = np.ones(start.n, dtype=start.G_star.dtype)
     for _ in range(n_steps - 1):
         later = (1.0 + np.sqrt(1.0 + 4.0 * time**2)) / 2.0
-        ahead = _extrapolated(current, previous, step.quadratics, (time - 1.0) / later)
-        new = step(ahead)
-        over = _overshoot(ahead.G, new.G, current.G, step, start.n)
-        previous, current, time = current, new, np.where(over, time.dtype.type(1.0), later)
-    return _better(first, current, step.quadratics)
+        ahead = _extrapolated(G, change, step.quadratics, (time - 1.0) / later)
+        new = step.moved(ahead, step.consensus(ahead, start.n))
+        change = [g - h for g, h in zip(new, G, strict=True)]
+        over = _overshoot(ahead, new, change, step, start.n)
+        G, time = new, np.where(over, time.dtype.type(1.0), later)
+    return _better(first, Memberships(G, step.consensus(G, start.n)), step.quadratics)
 
 
 def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) -> Array:
-    """Samples that the first step moved, in any view or in the consensus."""
-    moved = (start.G_star != first.G_star).any(axis=0)
+    """Samples that the first step moved by more than rounding, in any view or in the consensus."""
+    least = SETTLED * np.finfo(first.G_star.dtype).eps
+    moved = (np.abs(start.G_star - first.G_star) > least).any(axis=0)
     for g, h, q in zip(start.G, first.G, quadratics, strict=True):
-        moved[q.rows] |= (g != h).any(axis=0)
+        moved[q.rows] |= (np.abs(g - h) > least).any(axis=0)
     return moved
 
 
-def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Array]:
+def _keep(at: Memberships, start: Memberships, still: Array, quadratics: list[Quadratic]) -> None:
+    """Put some samples back to where they started."""
+    np.copyto(at.G_star, start.G_star, where=still)
+    for g, h, q in zip(at.G, start.G, quadratics, strict=True):
+        np.copyto(g, h, where=still[q.rows])
+
+
+def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Rows]:
     """Of the chosen samples those that have a view: their places among its samples, and among the chosen."""
+    if isinstance(rows, slice):
+        return chosen, rows  # everybody has it
     place = np.full(n, -1)
-    place[rows] = np.arange(n)[: len(place[rows])]
+    place[rows] = np.arange(len(rows))
     found = place[chosen]
     return found[found >= 0], np.flatnonzero(found >= 0)
 
 
-def _taken(at: Memberships, chosen: Array, part: list[tuple[Array, Array]]) -> Memberships:
-    G = [np.ascontiguousarray(g[:, columns]) for g, (columns, _) in zip(at.G, part, strict=True)]
-    return Memberships(G, np.ascontiguousarray(at.G_star[:, chosen]))
+def _taken(at: Memberships, chosen: Array, part: list[tuple[Array, Rows]]) -> Memberships:
+    G = [g.take(columns, axis=1) for g, (columns, _) in zip(at.G, part, strict=True)]
+    return Memberships(G, at.G_star.take(chosen, axis=1))
 
 
-def _put(at: Memberships, some: Memberships, chosen: Array, part: list[tuple[Array, Array]]) -> Memberships:
+def _put(at: Memberships, some: Memberships, chosen: Array, part: list[tuple[Array, Rows]]) -> None:
     for g, h, (columns, _) in zip(at.G, some.G, part, strict=True):
         g[:, columns] = h
     at.G_star[:, chosen] = some.G_star
-    return at
 
 
 def _extrapolated(
-    current: Memberships, previous: Memberships, quadratics: list[Quadratic], momentum: Array
-) -> Memberships:
-    ahead = [
-        new + momentum[q.rows] * (new - old)
-        for new, old, q in zip(current.G, previous.G, quadratics, strict=True)
-    ]
-    return Memberships(ahead, current.G_star + momentum * (current.G_star - previous.G_star))
+    G: list[Array], change: list[Array], quadratics: list[Quadratic], momentum: Array
+) -> list[Array]:
+    ahead = [momentum[q.rows] * d for d, q in zip(change, quadratics, strict=True)]
+    for y, g in zip(ahead, G, strict=True):
+        y += g
+    return ahead
 
 
-def _overshoot(ahead: list[Array], new: list[Array], old: list[Array], step: _Step, n: int) -> Array:
+def _overshoot(ahead: list[Array], new: list[Array], change: list[Array], step: _Step, n: int) -> Array:
     """Samples whose step points against their momentum: ``<Y - G_new, G_new - G_old> > 0``."""
     alignment = np.zeros(n)
-    for y, g, h, q, w in zip(ahead, new, old, step.quadratics, step.weights, strict=True):
-        alignment[q.rows] += w * np.einsum("ij,ij->j", y - g, g - h)
+    for y, g, d, q, w in zip(ahead, new, change, step.quadratics, step.weights, strict=True):
+        y -= g  # nobody needs it any more
+        alignment[q.rows] += w * column_dots(y, d)
     return alignment > 0.0
+
+
+def column_dots(G: Array, H: Array) -> Array:
+    """Inner products of the columns."""
+    return np.asarray(np.einsum("ij,ij->j", G, H))
 
 
 def _better(first: Memberships, last: Memberships, quadratics: list[Quadratic]) -> Memberships:
@@ -257,13 +337,22 @@ def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Arra
     `pull` are the weights ``beta^gamma lam``. Where all of a sample's are zero every ``G_star`` is a
     minimiser; the plain mean of its views is taken.
     """
+    weights = np.maximum(pull, NO_PULL) / max(float(pull.max()), NO_PULL)
+    if all(isinstance(where, slice) for where in rows):
+        return _weighted_sum(G, weights / weights.sum())
     dtype = G[0].dtype.type
     total, norm = np.zeros((G[0].shape[0], n), dtype), np.zeros(n, dtype)
-    largest = max(float(pull.max()), NO_PULL)
-    for g, weight, where in zip(G, np.maximum(pull, NO_PULL) / largest, rows, strict=True):
+    for g, weight, where in zip(G, weights, rows, strict=True):
         total[:, where] += dtype(weight) * g
         norm[where] += dtype(weight)
     return total / norm
+
+
+def _weighted_sum(G: list[Array], shares: Array) -> Array:
+    total = G[0] * G[0].dtype.type(shares[0])
+    for g, share in zip(G[1:], shares[1:], strict=True):
+        total += g * g.dtype.type(share)
+    return total
 
 
 def update_beta(q: Array, gamma: float) -> Array:

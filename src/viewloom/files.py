@@ -1,0 +1,58 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
+    """A hidden file to write to, which takes the place of `path` once all is on disk.
+
+    If writing fails, it is taken away and `path` is what it was.
+
+    Parameters
+    ----------
+    path : path
+    mode : int
+        Permissions, less what the umask takes away; of the new file, whatever those of an old one were.
+
+    Yields
+    ------
+    Path
+        In the same folder and with the same suffix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole(Path(folder, "a.txt")) as part:
+    ...         _ = part.write_text("all of it")
+    ...     Path(folder, "a.txt").read_text()
+    'all of it'
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
+    part.unlink(missing_ok=True)
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        yield part
+        sync(part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Wait until a file or folder is on disk."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:  # folders cannot be opened on Windows
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,99 @@
+"""Profiles of the property-based tests, and a small study on disk for those of the command line.
+
+``HYPOTHESIS_PROFILE=nightly`` asks for fifty times as many cases, and other ones every night.
+"""
+
+import os
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from typer.testing import CliRunner
+
+from viewloom import report
+from viewloom.cli import app
+from viewloom.runs import stages
+from viewloom.simulate import adni_like
+from viewloom.study import example
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "study"))  # bad studies are listed there
+
+SHARED = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("ci", derandomize=True, database=None, **SHARED)
+settings.register_profile("nightly", **SHARED)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+TOML = """
+[study]
+name = "Small"
+[participants]
+path = "participants.csv"
+id = "participant_id"
+diagnosis = "diagnosis"
+covariates = ["age", "sex"]
+outcomes = ["mmse"]
+[views.vbm]
+path = "vbm.csv"
+id = "participant_id"
+columns = ["LH*", "LA*", "LP*"]
+[views.fdg]
+path = "fdg.csv"
+format = "long"
+id = "participant_id"
+name = "region"
+value = "suvr"
+[model]
+kernel = "linear"
+"""
+
+
+@pytest.fixture(scope="session")
+def _files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small") / "files"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(example, "adni_like", partial(adni_like, 12, 14, 16))
+        example.write_example(folder)
+    shutil.rmtree(folder / "genotypes")
+    (folder / "study.toml").write_text(TOML, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small_study(_files):
+    """``small_study(folder)`` copies a study of some forty subjects there."""
+    return lambda folder: shutil.copytree(_files, folder / "files")
+
+
+@pytest.fixture(scope="session")
+def viewloom():
+    """``viewloom("fit", path)`` is the command line, in this process and with few refits.
+
+    A report is made in name only, unless it is asked for.
+    """
+
+    def run(*arguments, whole_report=False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stages, "REFITS", 2)
+            if not whole_report:
+                patch.setattr(report, "summarize", lambda results, subjects: {"title": results.name})
+                patch.setattr(report, "figures", lambda results, summary: {})
+                patch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")
+            return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def fitted_run(small_study, viewloom, tmp_path_factory):
+    """The run folder of the small study; not to be changed."""
+    folder = small_study(tmp_path_factory.mktemp("fitted"))
+    result = viewloom("fit", folder / "study.toml", "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    return folder / "study-results"

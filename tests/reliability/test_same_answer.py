@@ -1,0 +1,119 @@
+"""The same seed gives the same answer: again, in another process, with other threads, in another order.
+
+Bits are promised for one number of BLAS threads; with others sums are rounded differently, and memberships
+may differ by `THREADS_TOL`.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from threadpoolctl import threadpool_limits
+
+import viewloom as vl
+from viewloom import estimators
+from viewloom.blocks import Blocks
+
+THREADS_TOL = 1e-6
+MODELS = {
+    "diffusion": vl.KernelMultiviewNMF(3, random_state=0),
+    "gaussian": vl.KernelMultiviewNMF(3, kernel="gaussian", graph="gaussian", random_state=0),
+    "linear": vl.KernelMultiviewNMF(3, kernel="linear", init="random", random_state=0),
+    "landmarks": vl.KernelMultiviewNMF(3, factored=40, random_state=0),
+    "paper": vl.KernelMultiviewNMF.paper(3, random_state=0, max_iter=30),
+    "baseline": vl.MultiviewNMF(3, gamma=2.0, random_state=0, max_iter=30),
+}
+
+
+def cohort(n=260):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    views = {
+        f"v{d}": np.abs(4 + 3 * rng.standard_normal((3, d))[y] + rng.standard_normal((n, d))) for d in (5, 60)
+    }
+    views["v5"][::7] = np.nan
+    return views
+
+
+def digest(model):
+    """A hash of all that a fit found, but for times."""
+    found = [model.memberships_, model.labels_, model.view_weights_, *model.view_memberships_]
+    found += [np.array(model.history_["objective"])]
+    return hashlib.sha256(b"".join(np.ascontiguousarray(x).tobytes() for x in found)).hexdigest()
+
+
+def fitted(name):
+    return MODELS[name].fit(cohort())
+
+
+def in_process(folder, threads, hash_seed):
+    """Fit all models in a fresh process; their digests, and memberships in a file."""
+    path = folder / f"{threads}-{hash_seed}.npz"
+    setup = {"PYTHONPATH": os.path.dirname(__file__), "PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": threads}
+    code = "import sys, test_same_answer as t; t.fit_all(sys.argv[1])"
+    command = [sys.executable, "-W", "ignore", "-c", code, str(path)]
+    done = subprocess.run(
+        command, env={**os.environ, **setup, "OPENBLAS_NUM_THREADS": threads}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(line.split() for line in done.stdout.splitlines()), np.load(path)
+
+
+def fit_all(path):
+    models = {name: fitted(name) for name in MODELS}
+    np.savez(path, **{name: model.memberships_ for name, model in models.items()})
+    print("\n".join(f"{name} {digest(model)}" for name, model in models.items()))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_processes_and_numbers_of_threads(tmp_path):
+    bits, one = in_process(tmp_path, "1", "1")
+    _, two = in_process(tmp_path, "2", "2")
+    with threadpool_limits(1):
+        assert bits == {name: digest(fitted(name)) for name in MODELS}
+    assert len(set(bits.values())) == len(MODELS)
+    for name in MODELS:
+        assert_allclose(two[name], one[name], atol=THREADS_TOL, err_msg=name)
+        assert_array_equal(two[name].argmax(axis=1), one[name].argmax(axis=1), err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_again_in_the_same_process(name):
+    views = cohort()
+    before = {key: X.copy() for key, X in views.items()}
+    model = MODELS[name].fit(views)
+    first, placed = digest(model), model.transform(views)
+    assert digest(model.fit(views)) == first
+    assert_array_equal(model.transform(views), placed)
+    for key, X in views.items():
+        assert_array_equal(X, before[key])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_thread_or_many_give_the_same_bits(monkeypatch):
+    monkeypatch.setattr(estimators, "Blocks", partial(Blocks, rows=40))
+    serial, threads, again = (
+        digest(vl.KernelMultiviewNMF(3, factored=40, backend=backend, random_state=0).fit(cohort()))
+        for backend in ("serial", "threads", "threads")
+    )
+    assert serial == threads == again
+
+
+def test_the_order_of_rows_in_files_does_not_matter(small_study, fitted_run, viewloom, tmp_path):
+    folder = small_study(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("vbm.csv", "fdg.csv", "participants.csv"):
+        table = pd.read_csv(folder / name, dtype=str, keep_default_na=False)
+        shuffled = table.iloc[rng.permutation(len(table))]
+        assert not shuffled.equals(table)
+        shuffled.to_csv(folder / name, index=False)
+    assert viewloom("fit", folder / "study.toml", "--jobs", 1, "--quiet").exit_code == 0
+    for name in ("labels.csv", "weights.csv", "metrics.json"):
+        assert (folder / "study-results" / name).read_bytes() == (fitted_run / name).read_bytes()
