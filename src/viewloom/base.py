@@ -92,7 +92,10 @@ def as_memberships(G_star: Array) -> Array:
 
 def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
     """A parameter with one non-negative number per view."""
-    values = np.array(per_view(value, names, what), dtype=np.float64)
+    try:
+        values = np.array(per_view(value, names, what), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must be a number, or one number per view: {error}") from error
     if not (np.isfinite(values).all() and (values >= 0.0).all()):
         raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
     return values
