@@ -308,13 +308,6 @@ def test_a_worker_that_dies_of_a_call(client, tmp_path):
     assert team.each(lambda shard: shard.G_star.shape[1]) == [4, 3]
 
 
-def test_a_call_that_kills_every_worker_ends_with_an_error(client, monkeypatch):
-    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
-    team = Cluster.of(still, Blocks(np.ones((7, 1))))
-    with pytest.raises(RuntimeError, match=r"lost 1 times in the same step.*memory_limit"):
-        team.total(lambda shard: os.kill(os.getpid(), signal.SIGKILL))
-
-
 def test_no_worker_is_left(client, monkeypatch):
     monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.1)
     team = Cluster.of(still, Blocks(np.ones((7, 1))))
