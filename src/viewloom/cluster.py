@@ -116,7 +116,7 @@ class Lot:
         try:
             found = _received(reply, lambda: self.held.status == "finished")
         except Exception as error:
-            raise Lost from error
+            raise Lost from error.with_traceback(None)  # no cycle through the frames of this team
         if isinstance(found, Failure):
             raise found.error
         return found
@@ -281,7 +281,7 @@ class Cluster:
         except Exception as error:
             if lot.address in _workers(self.client):
                 raise  # not the worker's fault
-            raise Lost from error
+            raise Lost from error.with_traceback(None)
 
 
 def running_client() -> Any:

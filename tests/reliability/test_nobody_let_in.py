@@ -153,7 +153,7 @@ MUTATIONS = [
 ]  # fmt: skip
 
 
-@cases(800)
+@cases(700, nightly=100_000)
 @given(st.sampled_from(MUTATIONS), st.randoms(use_true_random=False))
 def test_changed_model_files_are_refused(saved, target, mutate, random):
     content = saved.read_bytes()

@@ -96,7 +96,7 @@ def settings_of_ours(draw):
         "normalize": draw(st.booleans()),
         "scale": draw(st.sampled_from(["auto", "auto", "standard", "unit", None])),
         "graph": draw(st.sampled_from(["knn", "gaussian", None])),
-        "lam": draw(st.sampled_from([10.0, 0.0, 1e-3, 1e6])),
+        "lam": draw(st.sampled_from([10.0, 1e-3, 1e6])),
         "theta": draw(st.sampled_from([0.1, 0.0, 100.0])),
         "gamma": draw(st.sampled_from([2.0, 0.0, 0.5, 1.0, 1.01, 80.0])),
         "init": draw(st.sampled_from(["kkmeans", "kkmeans", "random"])),
@@ -105,22 +105,24 @@ def settings_of_ours(draw):
     }
 
 
-def assert_placed(model, case, views):
-    """New samples: the training samples again, a single one, and views that are absent."""
+placings = st.sampled_from(["all views", "first view", "score"])
+
+
+def assert_placed(model, case, views, how):
+    """The training samples as new ones: with all views, with the first alone, or scored."""
     words = words_of(model, case)
-    U = attempt(lambda: model.transform(views), words)
-    if U is not None:
+    if how == "score":
+        assert math.isfinite(attempt(lambda: model.score(views), words))
+        return
+    given = dict(list(views.items())[:1]) if how == "first view" else views
+    U = attempt(lambda: model.transform(given), words)
+    if U is not None:  # else somebody lacks the first view
         assert_memberships(U, case.n, case.k)
-        assert math.isfinite(model.score(views))
-    first = next(iter(views))
-    alone = attempt(lambda: model.transform({first: views[first]}), words)
-    if alone is not None:
-        assert_memberships(alone, case.n, case.k)
 
 
-@cases(130)
-@given(problems(), settings_of_ours())
-def test_exact_kernels(case, settings):
+@cases(180)
+@given(problems(), settings_of_ours(), placings)
+def test_exact_kernels(case, settings, how):
     model = vl.KernelMultiviewNMF(case.k, factored=False, **settings)
     views = case.views()
     if attempt(lambda: model.fit(views), words_of(model, case)) is None:
@@ -128,19 +130,23 @@ def test_exact_kernels(case, settings):
     assert_valid(model, case.n, case.k)
     if case.within(**EXACT) and settings["sharpness"] > 0.0:
         assert_descent(model, 1.0 if settings["calibrate"] else 100.0 * case.n)
-    assert_placed(model, case, views)
+    assert_placed(model, case, views, how)
 
 
-@cases(24)
+@cases(40)
 @given(
-    problems(), settings_of_ours(), st.sampled_from([2, 3, 5, True]), st.sampled_from(["serial", "threads"])
+    problems(),
+    settings_of_ours(),
+    st.sampled_from([2, 3, 5, True]),
+    st.sampled_from(["serial", "threads"]),
+    placings,
 )
-def test_kernels_on_landmarks(case, settings, factored, backend):
+def test_kernels_on_landmarks(case, settings, factored, backend, how):
     model = vl.KernelMultiviewNMF(case.k, factored=factored, backend=backend, **settings)
     views = case.views()
     if attempt(lambda: model.fit(views), [*words_of(model, case), "landmarks"]) is not None:
         assert_valid(model, case.n, case.k)
-        assert_placed(model, case, views)
+        assert_placed(model, case, views, how)
 
 
 @cases(60)
@@ -194,12 +200,14 @@ GRAMS = {
     st.sampled_from([1.0, 0.0, 1e-3, 1e4]),
     st.sampled_from([0.0, 1.0, 2.0, 80.0]),
     st.sampled_from(["kmeans", "random"]),
-    st.booleans(),
+    st.sampled_from([True, True, True, False]),
 )
 def test_baselines(case, estimator, graph, theta, gamma, init, positive):
     weights = {"gamma": gamma} if estimator is vl.MultiviewNMF else {}
     model = estimator(case.k, graph=graph, theta=theta, init=init, random_state=0, max_iter=20, **weights)
     views = case.views(positive)
+    if estimator is vl.GraphNMF and theta:  # else it refuses all but the first view
+        views = {"v0": views["v0"]}
     words = [*words_of(model, case), "one view", "'all views'"]
     if attempt(lambda: model.fit(views), words) is None:
         return
@@ -303,6 +311,40 @@ def test_single_precision_is_left_where_it_does_not_suffice(value):
     )
     assert_array_equal(single.labels_, double.labels_)
     assert vl.Views(np.ones((3, 2), dtype=np.float32)).blocks[0].dtype == np.float32
+
+
+# Open defects. For their sake the properties above ask for no descent without sharpness, and leave out lam = 0 and
+# memberships that are merely non-negative.
+
+
+def degenerate(**settings):
+    """A fit of a view in which three clusters rest on two directions."""
+    X = np.random.default_rng(76).integers(0, 3, (6, 1)).astype(float)
+    settings = {"kernel": "linear", "random_state": 0, "max_iter": 15, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return vl.KernelMultiviewNMF(3, **settings).fit({"v0": X})
+
+
+@pytest.mark.xfail(
+    reason="S^-1 G K G^T S^-1 is indefinite by rounding where S is nearly singular", strict=True
+)
+@pytest.mark.parametrize("membership", ["simplex", "nonnegative"])
+def test_descent_without_sharpness(membership):
+    assert_descent(degenerate(membership=membership, sharpness=0.0, calibrate=False), 6.0)
+
+
+@pytest.mark.xfail(reason="sharpness has no lower bound where memberships do not sum to one", strict=True)
+def test_descent_with_sharpness_off_the_simplex():
+    assert_descent(degenerate(membership="nonnegative", sharpness=1.0, calibrate=False), 6.0)
+
+
+@pytest.mark.xfail(
+    reason="a step of length 1 / 0 where nothing is curved", raises=ZeroDivisionError, strict=True
+)
+def test_no_curvature_at_all():
+    model = degenerate(sharpness=1.0, lam=0.0, theta=0.0)
+    assert_valid(model, 6, 3)
 
 
 @cases(160)

@@ -223,20 +223,25 @@ class _Step:
         return [self.project(step(g, G_star)) for g, step in zip(G, self.steps, strict=True)]
 
     def consensus(self, G: list[Array], n: int) -> Array:
-        """``G_star`` of given ``G``."""
-        return update_G_star(G, self.pull, [q.rows for q in self.quadratics], n)
+        """``G_star`` of given ``G``; a single view that everybody has is the consensus."""
+        rows = [q.rows for q in self.quadratics]
+        return G[0] if len(G) == 1 and isinstance(rows[0], slice) else update_G_star(G, self.pull, rows, n)
 
 
 def _plain_step(q: Quadratic, L: float) -> Callable[[Array, Array], Array]:
     """``G - half_gradient / L``, with what does not depend on ``G`` done once."""
-    k, dtype = len(q.A), q.B.dtype.type
-    contraction = ((1.0 - (q.shift + q.lam) / L) * np.eye(k) - q.A / L).astype(dtype)
-    offset, pull = q.B * dtype(1.0 / L), dtype(q.lam / L)
+    identity, dtype = np.eye(len(q.A)), q.B.dtype.type
+    free = (1.0 - q.shift / L) * identity - q.A / L  # without the pull of the consensus
+    pulled = (free - q.lam / L * identity).astype(dtype)
+    free, offset, pull = free.astype(dtype), q.B * dtype(1.0 / L), dtype(q.lam / L)
 
     def step(G: Array, G_star: Array) -> Array:
-        V = contraction @ G
+        if G_star is G:
+            V = free @ G
+        else:
+            V = pulled @ G
+            V += pull * G_star[:, q.rows]
         V += offset
-        V += pull * G_star[:, q.rows]
         return V
 
     return step

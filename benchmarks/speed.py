@@ -1,0 +1,361 @@
+"""Speed and memory where kernels are dense, as ratios measured in one run.
+
+    python benchmarks/speed.py [--data DIR] [--only iteration,convergence,...] [--threads 1,2] [--json FILE]
+
+Every measurement runs in a process of its own, with one BLAS thread and again with two.
+
+iteration
+    An outer iteration (one Gaussian view, n = 5000, k = 10, otherwise the default) against the bare
+    product ``G @ K`` that it cannot avoid. The two take turns, so that both see the same machine.
+    From a random start no sample has settled yet, and all take all inner steps.
+convergence
+    Time to come within 0.1 % of the best objective that either finds, against the literal
+    transcription (n = 2000, three Gaussian views). Both minimise the same function, Eq. 4 without
+    calibration, on the same kernels and graphs, whose construction neither is charged for: once as
+    published (memberships non-negative, lam = theta = 1) and once in the well-posed form
+    (probabilities, sharpness 0.5, lam = 10, theta = 0.1), where both can reach the same minimum.
+    The graph is the neighbour graph: under the published one, whose Laplacian is not normalised,
+    the minimum is to belong to all clusters alike. The transcription is Algorithm 1 as
+    `tests/naive.py` has it, with loops over entries turned into matrix products and the norms of
+    ``L``, which never change, computed beforehand; it starts at random and takes one plain step per
+    iteration. Ours pays for its start and takes ten accelerated steps. Where the transcription does
+    not get there within its time, the ratio is a lower bound.
+digits
+    The whole default fit on handwritten digits (n = 2000, six views) against each installed peer of
+    the quality benchmark, which gets scaled views; a simulated stand-in where the set is not there.
+import
+    ``import viewloom`` against ``import sklearn.cluster, pandas`` in new interpreters, the best of
+    several, taking turns.
+memory
+    Peak memory of a fit (three Gaussian views, n = 4000) above what was there before, against the
+    bytes of its three kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+Array = np.ndarray
+Course = list[tuple[float, float]]  # objectives, and seconds since the start
+BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+CLOSE = 1.001  # times the best objective found
+PATIENCE = 60.0  # seconds that the transcription may take
+DIGITS = "handwritten_mfeat6"
+NO_TARGET = float("nan")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison; its target is a bound from above, or from below where more is better."""
+
+    measure: str
+    what: str
+    ours: float
+    against: float
+    unit: str
+    ratio: float
+    target: float = NO_TARGET
+    more_is_better: bool = False
+
+    @property
+    def reached(self) -> str:
+        """Whether the target holds."""
+        if np.isnan(self.target):
+            return "-"
+        return "yes" if (self.ratio >= self.target) == self.more_is_better else "no"
+
+
+def measure_iteration(folder: Path) -> Iterator[Row]:
+    """An outer iteration against the product with the kernel."""
+    import viewloom as vl
+
+    views, _ = vl.simulate.blobs_views(5000, 1, 10, n_features=20, separation=5.0, random_state=0)
+    for start in ("kkmeans", "random"):
+        model = vl.KernelMultiviewNMF(10, kernel="gaussian", init=start, max_iter=30, tol=0.0, random_state=0)
+        problem = model._build(model._check_views(views))
+        K, G = problem.operators[0].K, np.random.default_rng(0).uniform(size=(10, 5000))
+        products: list[float] = []
+        model._progress = lambda *_: products.append(seconds_of(lambda: G @ K))  # noqa: B023
+        model._fit_problem(problem)
+        ours, product = (float(np.median(values)) for values in (model.history_["seconds"], products))
+        yield Row("iteration", f"{start} start", 1e3 * ours, 1e3 * product, "ms", ours / product, 1.3)
+
+
+def measure_convergence(folder: Path) -> Iterator[Row]:
+    """Time to nearly the best objective against the literal transcription."""
+    from viewloom import simulate
+    from viewloom.solver.start import random_memberships
+    from viewloom.solver.updates import PROJECTIONS
+
+    views, _ = simulate.blobs_views(2000, 3, 10, n_features=20, separation=5.0, random_state=0)
+    published = {"membership": "nonnegative", "sharpness": 0.0, "lam": 1.0, "theta": 1.0}
+    for what, form in {"Eq. 4 as published": published, "Eq. 4 well posed": {"sharpness": 0.5}}.items():
+        ours, problem, model = our_course(views, form)
+        K = [operator.K for operator in problem.operators]
+        L = [np.eye(len(k)) - view.laplacian.adjacency.K for k, view in zip(K, problem.views, strict=True)]
+        algorithm = Literal(K, L, model.lam, model.theta, PROJECTIONS[model.membership], model.sharpness)
+        start = random_memberships(2000, 10, np.random.RandomState(0), model.membership)
+        theirs = algorithm.course(start, PATIENCE)
+        best = CLOSE * min(ours + theirs)[0]
+        mine, literal = arrival(ours, best), arrival(theirs, best)
+        note = what if theirs[-1][0] <= best else f"{what} (not reached by the transcription)"
+        yield Row("convergence", note, mine, literal, "s", literal / mine, 20.0, True)
+
+
+def arrival(course: Course, goal: float) -> float:
+    """Seconds until the objective is as low as the goal, or until the end."""
+    return next((clock for found, clock in course if found <= goal), course[-1][1])
+
+
+def our_course(views: Any, form: dict[str, Any]) -> tuple[Course, Any, Any]:
+    """The course of our fit since its kernels were built, the problem and the model."""
+    from viewloom import KernelMultiviewNMF
+
+    settings = {"kernel": "gaussian", "calibrate": False, "max_iter": 100, "tol": 0.0, "random_state": 0}
+    model = KernelMultiviewNMF(10, **settings, **form)
+    problem = model._build(model._check_views(views))
+    whole = seconds_of(lambda: model._fit_problem(problem))
+    clocks = np.cumsum(model.history_["seconds"])
+    clocks += whole - clocks[-1]  # what came before the first iteration
+    return list(zip(model.history_["objective"], clocks.tolist(), strict=True)), problem, model
+
+
+class Literal:
+    """Algorithm 1 of the paper, line by line, in matrix form."""
+
+    def __init__(
+        self,
+        K: list[Array],
+        L: list[Array],
+        lam: float,
+        theta: float,
+        project: Callable[[Array], Array],
+        rho: float,
+    ) -> None:
+        self.K, self.L, self.lam, self.theta, self.project, self.rho = K, L, lam, theta, project, rho
+        self.norms = [float(np.linalg.eigvalsh(matrix)[-1]) for matrix in L]
+
+    def course(self, start: Array, patience: float) -> Course:
+        """Iterations for so many seconds."""
+        G, G_star = [start for _ in self.K], start
+        beta, found, began = np.full(len(G), 1.0 / len(G)), [], time.perf_counter()
+        while time.perf_counter() - began < patience:
+            P = [g.T @ np.linalg.inv(self.gram(g)) for g in G]  # Eq. 5
+            G = [self.step(a, g, p, G_star) for a, (g, p) in enumerate(zip(G, P, strict=True))]  # Eq. 6
+            weights = beta**2 * self.lam
+            G_star = sum(w * g for w, g in zip(weights, G, strict=True)) / weights.sum()  # Eq. 7
+            q = np.array([self.loss(a, g, p, G_star) for a, (g, p) in enumerate(zip(G, P, strict=True))])
+            beta = (1.0 / q) / (1.0 / q).sum()  # Eq. 8 with gamma = 2
+            found.append((float((beta**2 * q).sum()), time.perf_counter() - began))
+        return found
+
+    def gram(self, G: Array) -> Array:
+        """``G G^T``, mixed with ``diag(G 1)`` in the well-posed form."""
+        return (1.0 - self.rho) * G @ G.T + self.rho * np.diag(G.sum(axis=1))
+
+    def step(self, a: int, G: Array, P: Array, G_star: Array) -> Array:
+        """One projected gradient step (Eq. 6)."""
+        A = P.T @ self.K[a] @ P
+        attraction = P.T @ self.K[a] - self.rho / 2.0 * np.diagonal(A)[:, None]
+        A = (1.0 - self.rho) * A
+        gradient = A @ G - attraction + self.lam * (G - G_star) + self.theta * G @ self.L[a]
+        return self.project(G - gradient / (np.linalg.norm(A, 2) + self.lam + self.theta * self.norms[a]))
+
+    def loss(self, a: int, G: Array, P: Array, G_star: Array) -> float:
+        """``q`` of one view (Eq. 4)."""
+        PtK = P.T @ self.K[a]
+        error = np.trace(self.K[a]) - 2.0 * np.vdot(PtK, G) + np.vdot(PtK @ P, self.gram(G))
+        smoothness = np.vdot(G @ self.L[a], G)
+        return float(error + self.lam * np.sum((G - G_star) ** 2) + self.theta * smoothness)
+
+
+def measure_digits(folder: Path) -> Iterator[Row]:
+    """The default fit against peers."""
+    from methods import DEFAULT
+    from peers import PEERS
+    from runner import Task, Worker
+    from scenarios import CLEAN
+
+    with tempfile.TemporaryDirectory() as scratch, Worker() as worker:
+        path = digits(folder, Path(scratch))
+
+        def seconds(name: str) -> float:
+            return min(worker.run(Task(path, 10, name, CLEAN, 0), 300.0).seconds for _ in range(2))
+
+        ours = seconds(DEFAULT)
+        for peer in PEERS:
+            if peer.installed:
+                theirs = seconds(peer.name)
+                yield Row("digits", f"{path.stem}: {peer.name}", ours, theirs, "s", ours / theirs)
+
+
+def digits(folder: Path, scratch: Path) -> Path:
+    """The real set, or as many simulated samples in as many views."""
+    path = folder / f"{DIGITS}.npz"
+    if path.is_file():
+        return path
+    from viewloom.simulate import blobs_views
+
+    views, y = blobs_views(2000, 6, 10, n_features=100, separation=6.0, random_state=0)
+    path = scratch / "simulated digits.npz"
+    np.savez(path, y=y, **{f"view{a}": X for a, X in enumerate(views.blocks)})
+    return path
+
+
+def measure_import(folder: Path) -> Iterator[Row]:
+    """Importing the library against importing what it cannot do without."""
+    ours, needed = "viewloom", "sklearn.cluster, pandas"
+    found = [(import_seconds(ours), import_seconds(needed)) for _ in range(7)]
+    mine, theirs = (1e3 * min(values) for values in zip(*found, strict=True))
+    yield Row("import", f"import {ours}", mine, theirs, "ms", mine / theirs, 1.3)
+
+
+def import_seconds(modules: str) -> float:
+    """Seconds that importing takes in a new interpreter."""
+    code = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+
+
+def measure_memory(folder: Path) -> Iterator[Row]:
+    """Peak memory of a fit against the bytes of its kernels."""
+    from viewloom import KernelMultiviewNMF, simulate
+
+    n = 4000
+    for graph in ("knn", "gaussian"):
+        views, _ = simulate.blobs_views(n, 3, 5, n_features=20, random_state=0)
+        model = KernelMultiviewNMF(5, kernel="gaussian", graph=graph, random_state=0)
+        model.fit(views[:200])  # what is loaded when first used is not the fit's
+        before = reset_peak()
+        model.fit(views)
+        used, kernels = (size / 2**20 for size in (peak_bytes() - before, 3 * 8 * n**2))
+        yield Row("memory", f"graph={graph!r}", used, kernels, "MiB", used / kernels, 1.5)
+        del model
+
+
+MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "iteration": measure_iteration,
+    "convergence": measure_convergence,
+    "digits": measure_digits,
+    "import": measure_import,
+    "memory": measure_memory,
+}
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """Seconds that a call takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def peak_bytes() -> int:
+    """Most memory that this process has held at a time since it began or `reset_peak` (Linux)."""
+    return _status("VmHWM")
+
+
+def reset_peak() -> int:
+    """Forget the peak so far; the memory held now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
+
+
+def in_new_process(script: str, *arguments: str, threads: int | None = None) -> Any:
+    """What a script prints as JSON on its last line, run with so many BLAS threads."""
+    environment = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
+    if threads is not None:
+        environment.update(dict.fromkeys(BLAS_THREADS, str(threads)))
+    done = subprocess.run(
+        [sys.executable, script, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{Path(script).name} {' '.join(arguments)} ended with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Written whole or not at all."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(content, indent=1))
+    partial.replace(path)
+
+
+def listed(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Options of the command line."""
+    from sets import default_folder
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=default_folder(), help="folder of .npz files")
+    parser.add_argument("--only", type=listed, default=list(MEASURES), help="measurements; all by default")
+    parser.add_argument("--threads", type=listed, default=["1", "2"], help="numbers of BLAS threads")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--measure", choices=list(MEASURES), help=argparse.SUPPRESS)  # in the new process
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the benchmark; 2 where an unknown measurement is asked for."""
+    options = parse(argv)
+    if options.measure:
+        warnings.simplefilter("ignore")
+        print(json.dumps([asdict(row) for row in MEASURES[options.measure](options.data)]))
+        return 0
+    if unknown := sorted(set(options.only) - set(MEASURES)):
+        print(f"No measurement is called {', '.join(unknown)}. There are: {', '.join(MEASURES)}.")
+        return 2
+    frame = measured(options)
+    import tables
+
+    tables.show(tables.make_console(), "Ours against what it is measured by", shown(frame))
+    if options.json:
+        write_json(options.json, json.loads(frame.to_json(orient="records")))
+    return 0
+
+
+def measured(options: argparse.Namespace) -> pd.DataFrame:
+    """One row per comparison and number of threads."""
+    records = []
+    for name in options.only:
+        for threads in map(int, options.threads):
+            print(f"{name}, {threads} BLAS threads", file=sys.stderr)
+            arguments = ("--measure", name, "--data", str(options.data))
+            for row in in_new_process(__file__, *arguments, threads=threads):
+                records.append({"threads": threads, **row, "reached": Row(**row).reached})
+    return pd.DataFrame(records)
+
+
+def shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns of the table."""
+    bound = np.where(frame["more_is_better"], ">= ", "<= ") + frame["target"].map("{:g}".format)
+    return frame.assign(target=np.where(frame["target"].isna(), "-", bound))[
+        ["measure", "what", "threads", "ours", "against", "unit", "ratio", "target", "reached"]
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
