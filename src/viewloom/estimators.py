@@ -99,9 +99,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         Whether memberships are probabilities or merely non-negative, as in the paper.
     sharpness : float in [0, 1], default=0.5
         How much soft memberships cost: 0 reconstructs a sample from the mixture of its clusters'
-        centres, as in the paper, which leaves open how soft memberships are; 1 charges the distance
-        to each centre, as k-means does, which makes them hard. Hard memberships cost the same under
-        all values.
+        centres, as in the paper, which leaves open how soft memberships are (and lets rounding decide
+        where clusters coincide); 1 charges the distance to each centre, as k-means does, which makes
+        them hard. Hard memberships cost the same under all values. Memberships that are merely
+        non-negative need 0.
     calibrate : bool, default=True
         Measure the loss of a view between the least possible and that of a single cluster.
     normalize : bool, default=True
@@ -277,6 +278,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self
         """
         self._validate_params()
+        if self.membership == "nonnegative" and self.sharpness > 0.0:
+            raise ValueError(
+                "sharpness charges for memberships that sum to one: with membership='nonnegative' pass sharpness=0."
+            )
         if self._is_large(X):
             return self._fit_large(Blocks(X))
         views = self._check_views(whole(X))

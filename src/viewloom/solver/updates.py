@@ -136,7 +136,8 @@ class Quadratic:
     @property
     def lipschitz(self) -> float:
         """Half the Lipschitz constant: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6)."""
-        return float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
+        curvature = float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
+        return curvature if curvature > np.finfo(float).tiny else 1.0  # nothing is curved: nothing moves
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
