@@ -280,7 +280,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self._validate_params()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
             raise ValueError(
-                "sharpness charges for memberships that sum to one: with membership='nonnegative' pass sharpness=0."
+                "sharpness charges for memberships that sum to one: "
+                "with membership='nonnegative' pass sharpness=0."
             )
         if self._is_large(X):
             return self._fit_large(Blocks(X))
