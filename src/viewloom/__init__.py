@@ -1,5 +1,8 @@
 """viewloom weaves many views of the same subjects into one clustering and learns their weights."""
 
+from importlib import import_module
+from typing import Any
+
 from viewloom import datasets, inspection, kernels, metrics, simulate
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.comparison import compare
@@ -28,3 +31,15 @@ __all__ = [
     "select",
     "simulate",
 ]
+LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # rooms that few need, or that take long
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room when it is first asked for."""
+    if name in LATER:
+        return import_module(f"viewloom.{name}")
+    raise AttributeError(f"module 'viewloom' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *LATER])

@@ -152,6 +152,35 @@ class Views:
         data = {name: frame.reindex(ids) for name, frame in indexed.items()}
         return cls(data, ids=ids, allow_nan=allow_nan)
 
+    @classmethod
+    def from_mudata(cls, data: Any, *, layer: str | None = None) -> Views:
+        """Take the modalities of a MuData as views, in the order of its observations.
+
+        Parameters
+        ----------
+        data : mudata.MuData
+            An observation that a modality lacks lacks that view. Sparse matrices stay sparse.
+        layer : str, optional
+            A layer of every modality instead of ``X``.
+
+        Examples
+        --------
+        >>> mudata = Views.from_mudata(MuData({"rna": rna, "atac": atac}))  # doctest: +SKIP
+        """
+        ids = pd.Index(data.obs_names)
+        blocks, present = {}, []
+        for name, modality in data.mod.items():
+            if layer is not None and layer not in modality.layers:
+                raise ValueError(f"Modality {name!r} has no layer {layer!r}; it has {list(modality.layers)}.")
+            block = _as_block(modality.X if layer is None else modality.layers[layer], name)
+            rows = ids.get_indexer(modality.obs_names)
+            order = np.argsort(rows)
+            blocks[name] = _scatter_rows(block[order], rows[order], len(ids))
+            present.append(np.isin(np.arange(len(ids)), rows))
+        views = cls(blocks, ids=ids, present=np.column_stack(present))
+        features = {name: np.asarray(modality.var_names, dtype=str) for name, modality in data.mod.items()}
+        return views._replace(feature_names=features)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of samples, and of features over all views."""

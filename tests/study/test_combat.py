@@ -82,7 +82,7 @@ def test_planted_sites_go_and_planted_covariates_stay():
     means, spreads = (np.array([f(Y[site == i], axis=0) for i in range(3)]) for f in (np.mean, np.std))
     assert np.ptp(means, axis=0).max() < 0.2 * np.ptp([X[site == i].mean() for i in range(3)])
     assert (spreads.max(axis=0) / spreads.min(axis=0)).max() < 1.25
-    slopes = [np.linalg.lstsq(np.hstack([np.ones((210, 1)), C]), M)[0][1:] for M in (X, Y)]
+    slopes = [np.linalg.lstsq(np.hstack([np.ones((210, 1)), C]), M, rcond=None)[0][1:] for M in (X, Y)]
     np.testing.assert_allclose(*slopes, atol=0.5)
 
 

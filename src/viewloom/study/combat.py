@@ -70,7 +70,7 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
         raise StudyError("ComBat needs two sites at least, and two subjects of each.")
     design = np.hstack([np.eye(len(sizes))[site], covariates])
     _check_not_confounded(design, covariates, len(sizes))
-    effects = np.linalg.lstsq(design, X)[0]
+    effects = np.linalg.lstsq(design, X, rcond=None)[0]
     mean, slopes = sizes @ effects[: len(sizes)] / len(X), effects[len(sizes) :]
     spread = np.sqrt(np.mean((X - design @ effects) ** 2, axis=0))
     spread = np.where(spread > TINY * np.abs(X).max(axis=0), spread, 1.0)

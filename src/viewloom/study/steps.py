@@ -232,7 +232,7 @@ class Residualise(Step):
         X, C = X[asked.teachers], asked.people.covariates[asked.teachers]
         _check_enough(len(X), C.shape[1], asked.plan)
         centre, level = C.mean(axis=0), X.mean(axis=0)
-        slopes = np.linalg.lstsq(C - centre, X - level)[0]
+        slopes = np.linalg.lstsq(C - centre, X - level, rcond=None)[0]
         left = X - level - (C - centre) @ slopes
         explained = left.std(axis=0) <= EXPLAINED * X.std(axis=0)
         note = f"{counted(explained.sum(), 'column')} wholly explained by the covariates"
