@@ -58,10 +58,16 @@ vl.KernelMultiviewNMF(3, factored=20).fit({"a": "a.zarr", "b": v.blocks[1]})
 """,
     "omics": FIT
     + """
+import numpy as np, scipy.sparse as sp
 from anndata import AnnData
 from mudata import MuData
-both = MuData({name: AnnData(v[name]) for name in v.names})
-vl.KernelMultiviewNMF(3).fit(vl.Views.from_mudata(both))
+rna, atac = (AnnData(sp.csr_matrix(np.abs(X))) for X in v.blocks)
+both = MuData({"rna": rna, "atac": atac[::-1][:50].copy()})
+found = vl.Views.from_mudata(both)
+assert found.present.sum(axis=0).tolist() == [60, 50] and sp.issparse(found["atac"])
+for i in (10, 59):
+    assert (found["atac"][[i]].toarray() == atac[found.ids[i]].X.toarray()).all()
+vl.KernelMultiviewNMF(3).fit(found)
 """,
     "data": "import viewloom as vl; print(vl.datasets.load_ad_csf().views)",
 }  # fmt: skip

@@ -12,7 +12,7 @@ from viewloom.persistence import load
 from viewloom.selection import choose_k, select
 from viewloom.views import PerView, Views
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ConcatenatedNMF",
     "GraphNMF",
