@@ -23,6 +23,7 @@ TRUST_POWER, TRUST_FLOOR, TRUST_ROUNDS = 2.0, 0.01, 30
 COPY_POWER = 4  # views that share half of their edges are not copies
 LONGEST_WALK = 300.0
 LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new samples
+ROUNDING = 10.0  # units in the last place of a mean square, below which nothing varies
 
 
 @dataclass(frozen=True)
@@ -182,10 +183,11 @@ class Part:
 
     @classmethod
     def of(cls, X: Any, weight: float) -> Part:
-        """Centre and factor of a view."""
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        variance = float(Factored(X).diagonal().mean() - mean @ mean)
-        return cls(mean, float(np.sqrt(weight / max(variance, np.finfo(float).tiny))), sp.issparse(X))
+        """Centre and factor of a view; one that does not vary, up to rounding, has no say."""
+        mean, squares = np.asarray(X.mean(axis=0)).ravel(), float(Factored(X).diagonal().mean())
+        variance = squares - float(mean @ mean)
+        varies = variance > ROUNDING * np.finfo(X.dtype).eps * squares
+        return cls(mean, float(np.sqrt(weight / variance)) if varies else 0.0, sp.issparse(X))
 
     def placed(self, X: Any | None, rows: Array | None, n: int) -> Any:
         """The view scaled, with its rows at their places among n."""

@@ -321,6 +321,21 @@ def test_no_curvature_at_all():
     assert_valid(model, 6, 3)
 
 
+def test_next_to_no_curvature():
+    X = np.random.default_rng(0).normal(size=(3, 1))  # its mean is zero but for rounding
+    model = vl.KernelMultiviewNMF(1, kernel="linear", lam=0.0, theta=0.0, normalize=False, calibrate=False)
+    assert attempt(lambda: model.fit(X), []) is not None
+    assert_valid(model, 3, 1)
+    assert_descent(model, 3.0)
+
+
+def test_a_view_in_which_all_are_alike_but_for_rounding():
+    views = {"a": np.array([[1.0], [2.0]]), "b": np.array([[0.3], [0.4]], dtype=np.float32)}
+    model = vl.KernelMultiviewNMF(2, scale="unit", random_state=0)
+    assert attempt(lambda: model.fit(views), []) is not None
+    assert_valid(model, 2, 2)
+
+
 def test_sharpness_needs_memberships_that_sum_to_one():
     with pytest.raises(ValueError, match="pass sharpness=0"):
         vl.KernelMultiviewNMF(2, membership="nonnegative").fit(np.eye(4))

@@ -14,7 +14,8 @@ Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
 CACHED_SAMPLES = 8192  # whose memberships stay in the processor's cache through all inner steps
-SETTLED = 4  # units of rounding: a sample that moves by less stays where it is
+SETTLED = 5e-7  # what single precision cannot tell: a sample whose first step is shorter takes no others
+SHORTEST = 1e-4  # curvature by slope: longer steps cross the simplex many times, and lose digits
 MOST_COMPARED = 16  # rows that are sorted by comparisons between them
 NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean
 
@@ -135,9 +136,13 @@ class Quadratic:
 
     @property
     def lipschitz(self) -> float:
-        """Half the Lipschitz constant: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6)."""
+        """Half the Lipschitz constant: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6).
+
+        Or more, where next to nothing is curved.
+        """
         curvature = float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
-        return curvature if curvature > np.finfo(float).tiny else 1.0  # nothing is curved: nothing moves
+        steepest = float(np.abs(self.B).max(initial=0.0))
+        return max(curvature, SHORTEST * steepest) or 1.0
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
@@ -179,8 +184,7 @@ def update_G(
     ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its
     own momentum, loses it when it overshoots, and falls back on its first, plain step if the others
     did not improve on it. So no sample's part of the objective ever increases, however the samples
-    are split into shards. A sample that its first step leaves where it was, up to rounding, stays
-    there; only the others take part in further steps.
+    are split into shards. A sample that its first step hardly moves takes no further ones.
     """
     step = _Step(quadratics, project)
     first = step(start)
@@ -189,7 +193,6 @@ def update_G(
     moved = _moved(start, first, quadratics)
     if moved.all() and start.n <= CACHED_SAMPLES:
         return _accelerated(start, first, step, n_steps)
-    _keep(first, start, ~moved, quadratics)
     moving = np.flatnonzero(moved)
     for begin in range(0, len(moving), CACHED_SAMPLES):
         chosen = moving[begin : begin + CACHED_SAMPLES]
@@ -266,19 +269,11 @@ def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: i
 
 
 def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) -> Array:
-    """Samples that the first step moved by more than rounding, in any view or in the consensus."""
-    least = SETTLED * np.finfo(first.G_star.dtype).eps
-    moved = (np.abs(start.G_star - first.G_star) > least).any(axis=0)
+    """Samples that the first step moved noticeably, in any view or in the consensus."""
+    moved = (np.abs(start.G_star - first.G_star) > SETTLED).any(axis=0)
     for g, h, q in zip(start.G, first.G, quadratics, strict=True):
-        moved[q.rows] |= (np.abs(g - h) > least).any(axis=0)
+        moved[q.rows] |= (np.abs(g - h) > SETTLED).any(axis=0)
     return moved
-
-
-def _keep(at: Memberships, start: Memberships, still: Array, quadratics: list[Quadratic]) -> None:
-    """Put some samples back to where they started."""
-    np.copyto(at.G_star, start.G_star, where=still)
-    for g, h, q in zip(at.G, start.G, quadratics, strict=True):
-        np.copyto(g, h, where=still[q.rows])
 
 
 def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Rows]:
