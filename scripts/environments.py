@@ -7,12 +7,12 @@ archives
 core
     Only what the wheel asks for: the Python of the README, and the command line.
 extras
-    Every extra alone, each with something that needs it; those for developers are resolved only.
+    Every extra alone, each with something that needs it.
 oldest
     The oldest versions that pyproject.toml allows, and the whole test suite (the newest versions
     are what ``make test`` installs).
 
-Everything is made in a temporary folder, by uv.
+Everything is made in a temporary folder.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
-NEED_NEWER = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
+NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
+OLD = ("plot", "study", "dask", "data")
 
 FIT = "import viewloom as vl; v, y = vl.simulate.blobs_views(60, 2, 3, random_state=0); "
 CHECKS = {
@@ -88,23 +91,24 @@ def run(*command: object, cwd: Path, **environment: str) -> None:
         raise SystemExit(f"{done.stdout[-8000:]}\n{' '.join(map(str, command))[:400]} failed.")
 
 
-def uv(*arguments: object, cwd: Path) -> None:
-    """Run uv, which stands beside the Python that runs this."""
-    run(sys.executable, "-m", "uv", *arguments, cwd=cwd)
-
-
-def environment(folder: Path, *packages: object, resolution: str = "highest") -> Path:
+def environment(folder: Path, *packages: object) -> Path:
     """A new environment with some packages; its folder of programs."""
-    uv("venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
-    python = folder / "venv" / "bin" / "python"
-    uv("pip", "install", "--quiet", "--python", python, "--resolution", resolution, *packages, cwd=folder)
-    return python.parent
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    programs = folder / "venv" / "bin"
+    run(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
+    return programs
 
 
-def build(folder: Path, source: Path = ROOT) -> Path:
-    """Source archive and wheel; the path of the wheel."""
-    uv("build", "--quiet", "--out-dir", folder, source, cwd=folder)
-    return next(folder.glob("*.whl"))
+def build(folder: Path, *kinds: str) -> None:
+    """Source archive and wheel, or one of them."""
+    targets = [part for kind in kinds for part in ("--target", kind)]
+    run(sys.executable, "-m", "hatchling", "build", "--directory", folder, *targets, cwd=ROOT)
+
+
+def wheel(folder: Path) -> str:
+    """A wheel of the sources, as an address that may be followed by extras."""
+    build(folder, "wheel")
+    return next(folder.glob("*.whl")).as_uri()
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -114,26 +118,24 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def archives(folder: Path) -> Iterator[str]:
-    """Two builds, byte by byte; ``uv build`` makes the wheel of the source archive, here also of the sources."""
-    found = []
-    for name in ("first", "second"):
-        place = folder / name
-        place.mkdir()
-        build(place)
-        found.append(digests(place))
-    direct = folder / "direct"
-    direct.mkdir()
-    uv("build", "--quiet", "--wheel", "--out-dir", direct, ROOT, cwd=folder)
-    same = found[0] == found[1] and digests(direct).items() <= found[0].items()
-    if not same:
-        raise SystemExit(f"Builds differ: {found}, {digests(direct)}")
-    yield from (f"{name}  {digest[:16]}" for name, digest in found[0].items())
+    """Two builds, byte by byte, and the wheel of the unpacked source archive."""
+    first, second, unpacked = folder / "first", folder / "second", folder / "unpacked"
+    build(first, "sdist", "wheel")
+    build(second, "sdist", "wheel")
+    with tarfile.open(next(first.glob("*.tar.gz"))) as archive:
+        archive.extractall(unpacked, filter="data")
+    source = next(unpacked.iterdir())
+    run(sys.executable, "-m", "hatchling", "build", "--directory", folder, "--target", "wheel", cwd=source)
+    if digests(first) != digests(second) or not digests(folder).items() <= digests(first).items():
+        raise SystemExit(f"Builds differ: {digests(first)}, {digests(second)}, {digests(folder)}")
+    yield from (f"{name}  {digest[:16]}" for name, digest in digests(first).items())
 
 
 def core(folder: Path) -> Iterator[str]:
     """The README's Python without any extra, and the command line."""
-    programs = environment(folder, build(folder))
-    block = re.search(r"## Ten lines of Python\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    programs = environment(folder, f"viewloom @ {wheel(folder)}")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"## Ten lines of Python\n\n```python\n(.*?)```", readme, re.S)
     assert block is not None
     run(programs / "python", "-W", "error", "-c", block[1], cwd=folder)
     run(programs / "viewloom", "--version", cwd=folder)
@@ -143,27 +145,27 @@ def core(folder: Path) -> Iterator[str]:
 
 def extras(folder: Path) -> Iterator[str]:
     """Each extra on its own."""
-    wheel = build(folder)
+    address = wheel(folder)
     for extra, code in CHECKS.items():
         place = folder / extra
         place.mkdir()
-        programs = environment(place, f"viewloom[{extra}] @ {wheel.as_uri()}")
-        (place / "check.py").write_text(code)
+        programs = environment(place, f"viewloom[{extra}] @ {address}")
+        (place / "check.py").write_text(code, encoding="utf-8")
         run(programs / "python", "check.py", cwd=place)
         yield extra
-    for extra in ("bench", "docs", "dev"):
-        uv("pip", "compile", "--quiet", "--extra", extra, "--output-file", folder / extra, ROOT / "pyproject.toml", cwd=folder)
-        yield f"{extra} (resolved)"
 
 
 def oldest(folder: Path) -> Iterator[str]:
     """The test suite on the oldest versions allowed."""
-    packages = [f"viewloom[study,dask,data] @ {build(folder).as_uri()}", *TESTED_WITH]
-    programs = environment(folder, *packages, resolution="lowest-direct")
-    ignored = [f"--ignore={name}" for name in NEED_NEWER]
-    tests = [programs / "pytest", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *ignored, "tests"]
-    run(*tests, cwd=ROOT, VIEWLOOM_INSTALLED="1")
-    yield "test suite"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(line for name in OLD for line in optional[name])]
+    pins = [line.replace(">=", "==") for line in needed if not line.startswith("viewloom")]
+    programs = environment(folder, f"viewloom[{','.join(OLD)}] @ {wheel(folder)}", *pins, *TESTED_WITH)
+    ignored = [f"--ignore={name}" for name in NEWEST_ONLY]
+    suite = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *ignored, "tests"]
+    run(programs / "pytest", *suite, cwd=ROOT)
+    yield ", ".join(pins)
 
 
 CHECKED: dict[str, Callable[[Path], Iterator[str]]] = {
