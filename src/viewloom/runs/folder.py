@@ -20,6 +20,7 @@ from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
 
 PRIVATE = 0o600
+FORMAT = 1  # of run.json and summary.json
 LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
 
 
@@ -110,8 +111,10 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
         raise StudyError(f"{folder}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one.")
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
+        if content.get("format", FORMAT) > FORMAT:
+            raise ValueError("written by a later release")
         html = report.to_html(content["summary"], content["figures"])
-    except (ValueError, KeyError, TypeError):
+    except (AttributeError, ValueError, KeyError, TypeError):
         raise StudyError(f"{source}: damaged or of another version; run `viewloom fit` again.") from None
     with whole(target, source.stat().st_mode & 0o777) as part:
         part.write_text(html, encoding="utf-8")
@@ -160,7 +163,7 @@ def _write_report(folder: Path, results: Results, subjects: bool) -> None:
     summary = report.summarize(results, subjects=subjects)
     figures = report.figures(results, summary)
     (folder / REPORT).write_text(report.to_html(summary, figures), encoding="utf-8")
-    content = {"summary": summary, "figures": figures}
+    content = {"format": FORMAT, "summary": summary, "figures": figures}
     (folder / SUMMARY).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
@@ -173,6 +176,7 @@ def _close(folder: Path, results: Results, subjects: bool) -> None:
 
 def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
     return {
+        "format": FORMAT,
         "study": results.name,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": results.seed,
