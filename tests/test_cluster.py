@@ -2,10 +2,13 @@
 
 import importlib
 import os
+import resource
 import signal
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -309,7 +312,7 @@ def test_a_worker_that_dies_of_a_call(client, tmp_path):
 
 
 def test_no_worker_is_left(client, monkeypatch):
-    monkeypatch.setattr(cluster, "RESTART_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "LONELY_SECONDS", 0.1)
     team = Cluster.of(still, Blocks(np.ones((7, 1))))
     team.total(grown, 1)
     sized(client, 0)
@@ -317,3 +320,55 @@ def test_no_worker_is_left(client, monkeypatch):
         team.total(grown, 1)
     with pytest.raises(ValueError, match="no workers: start some"):
         Cluster.of(still, Blocks(np.ones((7, 1))))
+
+
+@pytest.fixture
+def workers_without_nanny():
+    """A client of two worker processes that nobody brings back."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
+    quiet = {"stderr": subprocess.DEVNULL, "env": {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}}
+    with (
+        distributed.LocalCluster(n_workers=0, **LOCAL) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        started = [subprocess.Popen([*command, local.scheduler_address], **quiet) for _ in range(2)]
+        try:
+            client.wait_for_workers(2, timeout=60)
+            with client.as_current():
+                yield client
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+def test_all_workers_die_of_a_call_and_none_comes_back(workers_without_nanny, monkeypatch):
+    def deadly(shard):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(cluster, "LONELY_SECONDS", 0.5)
+    team = Cluster.of(still, Blocks(np.ones((7, 1))))
+    assert team.total(grown, 1) == [28]
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"No Dask worker is left, and none came back within 0\.5 s"):
+        team.total(deadly)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
+def test_workers_use_freed_memory_again(client):
+    """Under Dask's own setting every array would be mapped anew: 256 pages each."""
+
+    def faults(shard):
+        def page_faults():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+        def use_memory():
+            return [np.ones(2**17).sum() for _ in range(100)]
+
+        use_memory()
+        before = page_faults()
+        use_memory()
+        return [page_faults() - before]
+
+    assert Cluster.of(still, Blocks(np.ones((7, 1)))).total(faults)[0] < 2 * 100 * 25

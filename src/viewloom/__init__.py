@@ -31,7 +31,7 @@ __all__ = [
     "select",
     "simulate",
 ]
-LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # rooms that few need, or that take long
+LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # few need them at once
 
 
 def __getattr__(name: str) -> Any:

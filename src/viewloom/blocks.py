@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from math import ceil
 from mmap import ALLOCATIONGRANULARITY
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from viewloom.views import Views, is_multiview
 
 Array = np.ndarray
 BLOCK_ROWS = 16_384
+PARQUET_ROWS, PARQUET_BUFFER = 4096, 2**16  # rows decoded at a time; bytes of each column read at a time
 FILE_SUFFIXES = (".npy", ".parquet", ".zarr")
 
 
@@ -175,25 +177,54 @@ class MemmapRows:
 
 
 class ParquetRows:
-    """Rows of a Parquet file, read by row groups."""
+    """Rows of a Parquet file, however large its row groups are (pandas writes a million rows into one).
+
+    A group can only be read from its start. So reading goes on where the last block ended, and begins
+    anew, at the group of the row asked for, only where somebody goes back or far ahead.
+    """
 
     def __init__(self, path: str | Path) -> None:
         import pyarrow.parquet as pq
 
         self.path = str(path)
-        metadata = pq.ParquetFile(self.path).metadata
+        self._file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER)
+        metadata = self._file.metadata
         self.shape = (metadata.num_rows, metadata.num_columns)
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
         self._first = [0, *np.cumsum(sizes).tolist()]
+        self._lock = Lock()
+        self._next = self.shape[0]  # the first row that is not read yet, and those read but not given out
+        self._batches: Iterator[Any] = iter(())
+        self._batch: Any = ()
+
+    def __reduce__(self) -> Any:
+        return ParquetRows, (self.path,)
 
     def __getitem__(self, rows: slice) -> pd.DataFrame:
-        import pyarrow.parquet as pq
+        from pyarrow import Table
 
         start, stop, _ = rows.indices(self.shape[0])
-        low = max(bisect_right(self._first, start) - 1, 0)
-        high = max(bisect_right(self._first, max(stop - 1, start)), low + 1)
-        frame = pq.ParquetFile(self.path).read_row_groups(list(range(low, high))).to_pandas()
-        return frame.iloc[start - self._first[low] : stop - self._first[low]]
+        with self._lock:
+            self._go_to(start)
+            batches = list(self._read_until(max(stop, start)))
+        return Table.from_batches(batches, schema=self._file.schema_arrow).to_pandas()
+
+    def _go_to(self, start: int) -> None:
+        group = bisect_right(self._first, start) - 1
+        if not self._first[group] <= self._next <= start:
+            self._next, self._batch = self._first[group], ()
+            groups = list(range(group, len(self._first) - 1))
+            self._batches = self._file.iter_batches(PARQUET_ROWS, row_groups=groups)
+        for _ in self._read_until(start):
+            pass
+
+    def _read_until(self, stop: int) -> Iterator[Any]:
+        while self._next < stop:
+            batch = self._batch if len(self._batch) else next(self._batches)
+            given = batch.slice(0, stop - self._next)
+            self._batch = batch.slice(len(given))
+            self._next += len(given)
+            yield given
 
 
 def _source(X: Any) -> Any:

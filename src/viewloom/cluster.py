@@ -11,6 +11,8 @@ what was lost.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,10 +34,14 @@ from viewloom.solver.shard import Shard
 Make = Callable[[Any], Shard]
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5  # to complete a call when workers are lost, and between
 RESTART_SECONDS = 10.0  # that a nanny has to bring a lost worker back, before others take its place
+LONELY_SECONDS = 60.0  # that it has where there are no others
 POLL_SECONDS = 2.0  # between looks at whether a silent worker is still there
 PROBE_ROWS = 64
 WORKING_BYTES = 2**27  # for the libraries, and for every thread that makes a shard of a block
 BUILD_FIRST = 10  # priority of making shards over computing more rows
+TRIM_SETTING = "MALLOC_TRIM_THRESHOLD_"
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+KEPT_BYTES, MAPPED_BYTES = 2**26, 2**25  # free memory that an arena keeps; arrays that it need not hold
 
 
 class Lost(Exception):
@@ -75,6 +81,7 @@ class Host:
     def __init__(self, shards: Sequence[Shard]) -> None:
         from distributed import get_worker
 
+        keep_freed_memory()
         self.shards = shards
         threads = get_worker().state.nthreads
         self.pool = ThreadPoolExecutor(threads, initializer=threadpool_limits, initargs=(1,))
@@ -235,11 +242,17 @@ class Cluster:
 
     def _awaited_workers(self) -> dict[str, Any]:
         """Workers that are there; lost ones get a moment to return."""
-        deadline = time.monotonic() + RESTART_SECONDS
-        while len(workers := _workers(self.client)) < len(self.lots) and time.monotonic() < deadline:
+        began = time.monotonic()
+        while len(workers := _workers(self.client)) < len(self.lots):
+            patience = RESTART_SECONDS if workers else LONELY_SECONDS
+            if time.monotonic() - began >= patience:
+                break
             time.sleep(0.1)
         if not workers:
-            raise RuntimeError("No Dask worker is left: start workers, and fit again.")
+            raise RuntimeError(
+                f"No Dask worker is left, and none came back within {LONELY_SECONDS:g} s. Most often memory "
+                "ran out: start more workers, or give each more memory (memory_limit), and fit again."
+            )
         return workers
 
     def _hosted(self, lot: Lot, make: Any) -> Any:
@@ -316,6 +329,19 @@ def build(make: Make, names: list[str], parts: list[Any], present: Any) -> Shard
         return make(assemble(names, parts, present))
 
 
+def keep_freed_memory() -> None:
+    """Let a worker use freed memory again.
+
+    Dask has glibc give back whatever exceeds 64 KiB. Every temporary array is then mapped anew and
+    filled with zeros by the system, which takes as long as the iteration itself.
+    """
+    if TRIM_SETTING in os.environ:
+        with suppress(OSError, AttributeError):  # another C library
+            adjust = ctypes.CDLL(None).mallopt
+            adjust(M_TRIM_THRESHOLD, KEPT_BYTES)
+            adjust(M_MMAP_THRESHOLD, MAPPED_BYTES)
+
+
 def bytes_per_row(make: Make, blocks: Blocks) -> float:
     """Memory that a sample takes on its worker: factors, ties, memberships, and features unless in a file."""
     stop = min(PROBE_ROWS, blocks.n)
@@ -359,7 +385,10 @@ def _room(worker: Mapping[str, Any]) -> float:
 
 
 def _workers(client: Any) -> dict[str, Any]:
-    return dict(client.scheduler_info(n_workers=-1)["workers"])
+    known = client.scheduler_info(n_workers=-1)
+    if "workers" not in known:
+        raise RuntimeError("The Dask scheduler cannot be reached any more: start a cluster, and fit again.")
+    return dict(known["workers"])
 
 
 def _received(future: Any, alive: Callable[[], bool]) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any
 
@@ -13,12 +15,14 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
+from viewloom.neighbours import approximate_neighbours, fits_single, nearest_in_single
 from viewloom.operators import Explicit, Factored, scaled, top_eigenpairs
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # samples on which a grid of widths is compared
 DISTANCE_ROWS = 256  # of the matrix of distances that are computed at a time
-GROUP = 16  # samples whose nearest one is found first
+QUERY_ROWS = 2048  # new samples at a time, since sparse ones have all their distances written out
+EXACT_SEARCH_ROWS = 50_000  # of a dense view, beyond which neighbours are searched with faiss
 
 
 class Geometry:
@@ -73,15 +77,32 @@ class Geometry:
         """Distances and positions of the nearest other samples (n x count)."""
         count = max(min(count, self.size - 1), 1)
         if self._neighbours is None or self._neighbours[0].shape[1] < count:
-            self._neighbours = self.index.kneighbors(n_neighbors=count)
+            self._neighbours = self._searched(count)
         distances, positions = self._neighbours
         return distances[:, :count], positions[:, :count]
 
+    def _searched(self, count: int) -> tuple[Array, Array]:
+        if self.size > EXACT_SEARCH_ROWS and isinstance(self.X, np.ndarray):
+            if find_spec("faiss") is not None:
+                return approximate_neighbours(self.X, count)
+            warnings.warn(
+                f"View {self.name!r} has {self.size} samples, all of which are compared with each other; "
+                "pip install viewloom[scale] for a faster search.",
+                stacklevel=2,
+            )
+        return self._compared(count)
+
+    def _compared(self, count: int) -> tuple[Array, Array]:
+        distances, positions = self.index.kneighbors(n_neighbors=count)
+        return distances, positions
+
     def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
         """Distances and positions of the samples that are nearest to new ones (n_new x count)."""
-        if _is_single(X_new) and _is_single(self.X) and count <= self.size // GROUP:
+        if fits_single(X_new, self.X, count):
             return nearest_in_single(X_new, self.X, count)
-        return self.index.kneighbors(X_new, n_neighbors=count)
+        starts = range(0, X_new.shape[0], QUERY_ROWS)
+        found = [self.index.kneighbors(X_new[i : i + QUERY_ROWS], n_neighbors=count) for i in starts]
+        return np.vstack([distances for distances, _ in found]), np.vstack([nearest for _, nearest in found])
 
     def to(self, X_new: Any) -> CrossGeometry:
         """Distances from new samples to these."""
@@ -109,6 +130,8 @@ class GramGeometry(Geometry):
         distances = np.sqrt(self.squared_distances)
         np.fill_diagonal(distances, 0.0)
         return NearestNeighbors(metric="precomputed").fit(distances)
+
+    _searched = Geometry._compared  # rows are no features
 
     def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
         """The same, from rows of distances."""
@@ -335,49 +358,6 @@ def squared_distances(X: Any, Y: Any) -> Array:
         block += own[rows, None]
         np.maximum(block, 0.0, out=D[rows], casting="same_kind")
     return D
-
-
-def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
-    """Distances and positions of the rows of Y nearest to each row of X, in single precision.
-
-    ``||y||^2 / 2 - <x, y>`` of a block of rows comes from one product, half of what double
-    precision takes. Both are centred first, so that little is lost in the difference.
-    """
-    centre = Y.mean(axis=0)
-    Y = Y - centre
-    surplus = -len(Y) % GROUP
-    half = np.pad(Factored(Y).diagonal() / 2, (0, surplus), constant_values=np.inf)
-    across = np.vstack([np.pad(-Y.T, ((0, 0), (0, surplus))), half])
-    distances, positions = np.empty((len(X), count)), np.empty((len(X), count), dtype=np.intp)
-    for start in range(0, len(X), DISTANCE_ROWS):
-        rows = slice(start, start + DISTANCE_ROWS)
-        x = X[rows] - centre
-        least, positions[rows] = least_in_rows(
-            np.pad(x, ((0, 0), (0, 1)), constant_values=1.0) @ across, count
-        )
-        distances[rows] = np.sqrt(np.maximum(2.0 * least + Factored(x).diagonal()[:, None], 0.0))
-    return distances, positions
-
-
-def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
-    """The least values of every row, rising, and their places.
-
-    So many groups of columns have a value no larger than the bound; only values up to it are sorted.
-    """
-    n, m = table.shape
-    minima = table.reshape(n, GROUP, m // GROUP).min(axis=1)
-    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
-    row, column = np.divmod(np.flatnonzero(table <= bound), m)
-    place = np.arange(len(row)) - np.searchsorted(row, np.arange(n))[row]
-    values = np.full((n, place.max() + 1), np.inf, dtype=table.dtype)
-    columns = np.zeros(values.shape, dtype=np.intp)
-    values[row, place], columns[row, place] = table[row, column], column
-    order = np.argsort(values, axis=1)[:, :count]
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
-
-
-def _is_single(X: Any) -> bool:
-    return isinstance(X, np.ndarray) and X.dtype == np.float32
 
 
 def gaussian(squared_distances: Array, sigma: float, out: Array | None = None) -> Array:

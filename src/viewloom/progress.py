@@ -15,9 +15,11 @@ def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int],
     if not show:
         yield lambda count: None
         return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)
 
