@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,24 +15,30 @@ from typer.core import TyperGroup
 
 import viewloom
 from viewloom import cli_study, runs
-from viewloom.cli_study import Jobs, Quiet, Seeds
+from viewloom.cli_study import Jobs, Json, Quiet, Resume, Seeds, resumable
 from viewloom.comparison import Comparison, compare
 from viewloom.console import (
     comparison_table,
     console,
     frame_table,
     print_error,
+    print_json,
     print_number,
     progress_wanted,
     say,
+    tell_error,
 )
 from viewloom.files import whole
-from viewloom.selection import choose_k, select
+from viewloom.selection import Selection, choose_k, select
 from viewloom.study import StudyError, read_study
 from viewloom.views import Views
 
 GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
 DEBUG = "--debug"
+NO_MEMORY = (
+    "not enough memory; earlier results are untouched. Fewer --jobs need less, and so do fewer subjects or "
+    "features."
+)
 
 
 class Commands(TyperGroup):
@@ -45,6 +53,9 @@ class Commands(TyperGroup):
         """Run the command; what goes wrong is told, not thrown."""
         try:
             return super().invoke(ctx)
+        except MemoryError:
+            tell_error(NO_MEMORY)
+            raise typer.Exit(1) from None
         except Exception as error:
             if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
                 raise  # the parser's own
@@ -125,20 +136,25 @@ def compare_methods(
     seeds: Seeds = 5,
     jobs: Jobs = 2,
     output: Output = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
     views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
         raise StudyError(f"{study}: comparing methods needs diagnosis under [participants].")
-    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress_wanted(quiet))
-    console.print(comparison_table(result))
+    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
+    if as_json:
+        print_json({"table": result.table.reset_index().to_dict("records")})
+    elif not quiet:
+        console.print(comparison_table(result))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         with whole(output / "comparison.csv") as part:
             result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
-        say(f"Table and figure in {output.resolve()}")
+        if not (as_json or quiet):
+            say(f"Table and figure in {output.resolve()}")
 
 
 @app.command(name="select")
@@ -148,34 +164,51 @@ def select_parameters(
     clusters: Annotated[
         bool, typer.Option("--clusters", help="Choose the number of clusters instead.")
     ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the whole table to this CSV file, too.")
+    ] = None,
+    resume: Resume = False,
     jobs: Jobs = 2,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
+    if resume and output is None:
+        raise StudyError("--resume goes on with the search that was to write a table: name it with --output.")
     views, y, k = load(study, cohort)
+    known = y if len(y) == len(views) else None
+    how: dict[str, Any] = {
+        "n_jobs": jobs,
+        "random_state": seed,
+        "progress": progress_wanted(quiet or as_json),
+    }
     began = time.perf_counter()
-    if clusters:
-        print_number(
-            choose_k(views, range(2, 7), n_jobs=jobs, random_state=seed, progress=progress_wanted(quiet))
+    with nullcontext() if output is None else resumable():
+        if clusters:
+            counting = partial(choose_k, views, range(2, 7), **how)
+            found: Any = runs.search(counting, views, ("clusters", seed), output, resume=resume)
+        else:
+            trying = partial(select, views, GRID, n_clusters=k, y=known, **how)
+            found = runs.search(trying, views, ("settings", seed, k, known), output, resume=resume)
+    if as_json:
+        told = (
+            {"recommended": found.recommended, "reasons": found.reasons}
+            if clusters
+            else {"best": found.best_params}
         )
-    else:
-        known = y if len(y) == len(views) else None
-        found = select(
-            views,
-            GRID,
-            n_clusters=k,
-            y=known,
-            n_jobs=jobs,
-            random_state=seed,
-            progress=progress_wanted(quiet),
-        )
-        columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
-        shown = found.table.head(10)
-        title = "Best of 27 settings, 5 folds; labels are reported, never used"
-        console.print(frame_table(title, shown[[name for name in columns if name in shown]]))
-        say(f"Best: {found.best_params}")
-    say(f"{time.perf_counter() - began:.0f} seconds")
+        print_json({**told, "table": found.table.to_dict("records")})
+    elif not quiet:
+        (print_number if clusters else _print_settings)(found)
+        say(f"{time.perf_counter() - began:.0f} seconds" + f"; table in {output}" * (output is not None))
+
+
+def _print_settings(found: Selection) -> None:
+    columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
+    shown = found.table.head(10)
+    title = f"Best of {len(found.table)} settings, 5 folds; labels are reported, never used"
+    console.print(frame_table(title, shown[[name for name in columns if name in shown]]))
+    say(f"Best: {found.best_params}")
 
 
 def load(study: Path | None, cohort: CohortName) -> tuple[Views, np.ndarray, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,6 +31,7 @@ from viewloom.study.check import Check
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study.toml.", show_default=False)]
 Seeds = Annotated[int, typer.Option(min=1, help="Random seeds of each method that is compared.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Fits that run side by side; results do not depend on it.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
@@ -124,9 +127,7 @@ def fit(
     choose_k: Annotated[
         bool, typer.Option("--choose-k", help="Find out how many clusters there seem to be; takes a while.")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an interrupted run of this study stopped.")
-    ] = False,
+    resume: Resume = False,
     subjects: Annotated[
         bool, typer.Option("--subjects", help="Show single subjects in the report; do not mail it then.")
     ] = False,
@@ -139,7 +140,7 @@ def fit(
     """Cluster the subjects of a study, and write tables, the model and a report into one folder."""
     found = with_seed(read_study(study), seed)
     folder = output or study.with_name(f"{study.stem}-results")
-    try:
+    with resumable():
         results = runs.run_study(
             found,
             folder,
@@ -151,15 +152,22 @@ def fit(
             n_jobs=jobs,
             progress=progress_wanted(quiet or as_json),
         )
-    except KeyboardInterrupt:
-        tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
-        raise typer.Exit(1) from None
     if as_json:
         print_json({"folder": str(folder), **metrics(results), "notes": results.notes})
     elif not quiet:
         print_results(results)
         say(f"\nResults in {folder}; begin with the report:")
         say(f"  {folder / 'report.html'}")
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say how to go on, to those who stop a command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
+        raise typer.Exit(1) from None
 
 
 def with_seed(study: Study, seed: int | None) -> Study:

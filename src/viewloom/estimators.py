@@ -52,6 +52,7 @@ from viewloom.large import (
 )
 from viewloom.operators import Moments
 from viewloom.persistence import save, storable
+from viewloom.placing import consensus_of
 from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message, mixable
 from viewloom.progress import progress_bar, told
 from viewloom.solver.loop import Result, Settings, broadcast, solve
@@ -62,7 +63,6 @@ from viewloom.solver.updates import PROJECTIONS
 from viewloom.views import Views, per_view
 
 Array = np.ndarray
-PLACE_STEPS, PLACE_ROUNDS, PLACE_TOL = 20, 100, 1e-10
 EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
 DENSE_BYTES = 4 * 2**30  # nor are matrices of all pairs stored beyond this size
 
@@ -347,7 +347,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         if not (isinstance(self.init, str) and self.init == "kkmeans"):
             start = next(self._starts(blocks.n))
             team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
-        with progress_bar("Iterations", self.max_iter, self.verbose == 1) as advance:
+        with progress_bar("Iterations, at most", self.max_iter, self.verbose == 1) as advance:
             result = solve(team, settings, told(self._progress, advance))
         self._set_results(result, team.each(memberships))
         mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
@@ -563,12 +563,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         """New samples moved to where the fitted centroids and the consensus of their views put them."""
         project = PROJECTIONS[self.membership]
         shard, message = self._problem.place(samples, self._message, project, self.sharpness)
-        shard.start(np.full((self.n_clusters, samples.n), 1.0 / self.n_clusters))
-        for _ in range(PLACE_ROUNDS):
-            before = shard.G_star
-            shard.move(message, PLACE_STEPS)
-            if float(np.abs(shard.G_star - before).max(initial=0.0)) <= PLACE_TOL:
-                break
+        shard.start(consensus_of(shard, message, samples.n))
         return shard, message
 
 

@@ -38,6 +38,7 @@ FORMAT, VERSION = "viewloom-model", 1
 KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
+DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
 PathLike = str | os.PathLike[str]
 
 # What is kept of each class: what new samples need. Gram matrices and graphs of the training samples are not.
@@ -110,7 +111,8 @@ def save(
     if store == "landmarks" and holds != store:
         raise ValueError(
             "This model places new samples by its training rows, so it cannot be stored without them; "
-            "fit with factored=True, or a number of landmarks below a third of the samples."
+            "fit with factored=True, or a number of landmarks below a third of the samples. Views of counts, "
+            "which cannot be averaged, need scale='standard'."
         )
     tensors = Tensors()
     structure = _text(_encoded(_trimmed(model, store), tensors))
@@ -153,11 +155,20 @@ def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
         raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
     model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))
     model = _decoded(model, arrays)
-    if not (
-        isinstance(model, ClusterMixin) and isinstance(beside, dict) and set(beside) == {"extra", "arrays"}
-    ):
+    if not (isinstance(model, ClusterMixin) and _is_beside(beside)):
         raise DamagedFile(f"{_name(path)} holds something else than a model.")
     return model, beside["extra"], _decoded(beside["arrays"], arrays)
+
+
+def _is_beside(value: Any) -> bool:
+    """Whether this is what `save` stores beside a model."""
+    return (
+        isinstance(value, dict)
+        and set(value) == {"extra", "arrays"}
+        and isinstance(value["extra"], dict)
+        and isinstance(value["arrays"], dict)
+        and set(value["arrays"]) == {"dict"}
+    )
 
 
 def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
@@ -169,9 +180,16 @@ def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = _checked_metadata(file.metadata() or {}, path)
-            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return metadata, {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
         raise DamagedFile(f"{_name(path)} is not a model file, or was cut short.") from error
+
+
+def _tensor(file: Any, name: str, path: PathLike) -> Array:
+    """A tensor of a type that models have."""
+    if file.get_slice(name).get_dtype() not in DTYPES:
+        raise DamagedFile(f"{_name(path)} holds numbers of a type that no model has.")
+    return file.get_tensor(name)
 
 
 def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str]:
@@ -265,7 +283,7 @@ def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
         raise DamagedFile("The model holds an entry of an unknown kind.")
     try:
         return DECODERS[kind](value, arrays, depth + 1)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise DamagedFile("The model holds an entry that does not fit its kind.") from error
 
 

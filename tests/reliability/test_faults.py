@@ -1,5 +1,6 @@
-"""Full disks, folders that cannot be written, files that change, and processes that are killed."""
+"""Full disks, folders that cannot be written, files that change, too little memory, and killed processes."""
 
+import json
 import multiprocessing
 import os
 import resource
@@ -8,15 +9,20 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hostile import NIGHTLY
 
-from viewloom import persistence, report
+from viewloom import cli, persistence, report
 from viewloom.runs import stages
+from viewloom.selection import search
+from viewloom.selection.jobs import Jobs
 
 KILLS = 30 if NIGHTLY else 3
+REFITS = 8
 SPARE = 256  # bytes that there is room for on a full disk
 
 
@@ -27,6 +33,12 @@ def contents(folder):
 
 def visible(folder):
     return {path for path in contents(folder) if not any(part.startswith(".") for part in path.parts)}
+
+
+@pytest.fixture(autouse=True)
+def _short_search(monkeypatch):
+    """A grid of two settings."""
+    monkeypatch.setattr(cli, "GRID", {"lam": [1.0, 10.0]})
 
 
 def assert_told(result, *words):
@@ -92,6 +104,7 @@ def test_a_full_disk(small_study, fitted_run, viewloom, tmp_path, disk):
             ("predict", fitted_run, study, "--output", target / "new.csv"),
             ("check", study, "--picture", target / "views.png"),
             ("init", target / "other"),
+            ("select", study, "--output", target / "settings.csv", "--jobs", 1),
         ):
             assert_told(viewloom(*command))
         after = {path: text for path, text in contents(target).items() if path in before}
@@ -128,6 +141,7 @@ def test_a_folder_that_cannot_be_written(small_study, fitted_run, viewloom, tmp_
             ("predict", fitted_run, study, "--output", target / "new.csv"),
             ("check", study, "--picture", target / "views.png"),
             ("simulate", target / "cohort"),
+            ("select", study, "--output", target / "settings.csv", "--jobs", 1),
         ):
             assert_told(viewloom(*command))
         assert list(target.iterdir()) == []
@@ -163,6 +177,121 @@ def test_a_model_that_has_changed(small_study, fitted_run, viewloom, tmp_path):
     assert contents(study.parent) == before
 
 
+def without_seconds(path):
+    return pd.read_csv(path).drop(columns="seconds")
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """The settings that are tried, and ``judged.stop_after``: how many before the user interrupts."""
+    judge = search.judge
+
+    class Judged(list):
+        stop_after = 100
+
+        def __call__(self, model, *rest):
+            if len(self) == self.stop_after:
+                raise KeyboardInterrupt
+            self.append(model.lam)
+            return judge(model, *rest)
+
+    found = Judged()
+    monkeypatch.setattr(search, "judge", found)
+    return found
+
+
+def test_a_search_that_is_interrupted_goes_on(small_study, viewloom, tmp_path, judged):
+    study, place = small_study(tmp_path) / "study.toml", tmp_path / "found"
+    place.mkdir()
+    command = ("select", study, "--jobs", 1, "--output", place / "settings.csv")
+    assert viewloom(*command, "--quiet").exit_code == 0
+    expected, both = without_seconds(place / "settings.csv"), judged.copy()
+    assert sorted(path.name for path in place.iterdir()) == ["settings.csv"]
+    old = (place / "settings.csv").read_bytes()
+    judged.clear()
+    judged.stop_after = 1
+    assert_told(viewloom(*command), "--resume")
+    assert (place / "settings.csv").read_bytes() == old
+    judged.stop_after = 100
+    result = viewloom(*command, "--resume", "--json")
+    assert result.exit_code == 0
+    assert judged == both  # none twice
+    pd.testing.assert_frame_equal(without_seconds(place / "settings.csv"), expected)
+    told = json.loads(result.stdout)
+    assert told["best"] == {"lam": expected.loc[0, "lam"]}
+    assert len(told["table"]) == 2
+    assert sorted(path.name for path in place.iterdir()) == ["settings.csv"]
+
+
+def test_a_search_takes_up_none_but_its_own(small_study, viewloom, tmp_path, judged):
+    study = small_study(tmp_path) / "study.toml"
+    command = ("select", study, "--jobs", 1, "--quiet", "--output", tmp_path / "settings.csv")
+    judged.stop_after = 1
+    assert viewloom(*command).exit_code == 1
+    judged.stop_after = 100
+    assert viewloom(*command, "--seed", 1, "--resume").exit_code == 0
+    assert len(judged) == 1 + 2
+    assert_told(viewloom("select", study, "--resume"), "--output")
+    assert_told(viewloom("select", study, "--output", study.parent / "vbm.csv"), "not the table of a search")
+    assert len(judged) == 1 + 2
+
+
+@pytest.mark.parametrize("error", [MemoryError, np._core._exceptions._ArrayMemoryError((9,), np.dtype("f8"))])
+def test_a_search_without_memory(small_study, viewloom, tmp_path, monkeypatch, error):
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(search, "judge", failing)
+    study = small_study(tmp_path) / "study.toml"
+    result = viewloom("select", study, "--jobs", 1, "--output", tmp_path / "settings.csv")
+    assert_told(result, "not enough memory")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["files"]
+
+
+def test_processes_that_the_system_ends():
+    with pytest.raises(MemoryError, match="memory ran out"):
+        Jobs(2, None, lambda _: None).run(os._exit, {"one": (9,), "two": (9,)})
+
+
+WIDE = """
+[study]
+name = "Many"
+[views.a]
+path = "a.csv"
+id = "id"
+[model]
+kernel = "gaussian"
+"""
+
+
+def limited_fit(arguments, log, megabytes):
+    """`viewloom fit` in a process that may have so much more memory than it has."""
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT), 2)
+    A = np.ones((300, 300))
+    np.linalg.eigh(A @ A)  # BLAS takes its own memory once, and ends the process where there is none
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 2**20,) * 2)
+    fit(arguments, 2)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the size of a process is read from /proc")
+def test_too_little_memory(started, fitted_run, tmp_path):
+    rng, n = np.random.default_rng(0), 4000  # 128 MB of kernel
+    table = pd.DataFrame(rng.standard_normal((n, 3)), index=pd.Index([f"s{i}" for i in range(n)], name="id"))
+    table.add_prefix("x").to_csv(tmp_path / "a.csv")
+    (tmp_path / "study.toml").write_text(WIDE, encoding="utf-8")
+    shutil.copytree(fitted_run, tmp_path / "run")
+    before = contents(tmp_path)
+    given = (tmp_path / "study.toml", "--output", tmp_path / "run")
+    process = started(given, tmp_path / ".log", 100, target=limited_fit)
+    process.join()
+    told = (tmp_path / ".log").read_text()
+    (tmp_path / ".log").unlink()
+    assert process.exitcode == 1
+    assert told.startswith("Error: not enough memory; earlier results are untouched.")
+    assert contents(tmp_path) == before
+
+
 def fit(arguments, refits):
     """`viewloom fit` in a process of its own, to be killed."""
     from viewloom.cli import app
@@ -176,13 +305,16 @@ def fit(arguments, refits):
 
 @pytest.fixture(scope="module")
 def started():
-    """``started(*arguments)`` is a running `viewloom fit`; all come from one process that has imported it."""
+    """``started(arguments, refits)`` is a running `viewloom fit`.
+
+    All come from one process that has imported it.
+    """
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["viewloom.cli", "viewloom.runs", __name__])
     processes.Process(target=time.sleep, args=(0,)).start()
 
-    def start(*arguments):
-        process = processes.Process(target=fit, args=(arguments, 8))
+    def start(*arguments, target=fit):
+        process = processes.Process(target=target, args=arguments)
         process.start()
         return process
 
@@ -196,9 +328,9 @@ def results_of(folder):
 
 def test_killed_at_any_moment(small_study, fitted_run, started, tmp_path):
     study = small_study(tmp_path) / "study.toml"
-    started(study, "--output", tmp_path / "warm").join()
+    started((study, "--output", tmp_path / "warm"), REFITS).join()
     began = time.monotonic()
-    started(study, "--output", tmp_path / "whole").join()
+    started((study, "--output", tmp_path / "whole"), REFITS).join()
     duration = time.monotonic() - began
     expected = results_of(tmp_path / "whole")
     rng, stopped = np.random.default_rng(0 if not NIGHTLY else None), 0
@@ -206,7 +338,7 @@ def test_killed_at_any_moment(small_study, fitted_run, started, tmp_path):
     for number in range(KILLS):
         target = tmp_path / f"run{number}"
         shutil.copytree(fitted_run, target)
-        process = started(study, "--output", target)
+        process = started((study, "--output", target), REFITS)
         time.sleep(duration * (number + rng.random()) / KILLS)
         process.kill()
         process.join()
@@ -216,7 +348,7 @@ def test_killed_at_any_moment(small_study, fitted_run, started, tmp_path):
             assert contents(target) == old or results_of(target) == expected
         else:
             assert (hidden / "old").exists()  # killed between two renames
-        again = started(study, "--output", target, "--resume")
+        again = started((study, "--output", target, "--resume"), REFITS)
         again.join()
         assert again.exitcode == 0
         assert results_of(target) == expected

@@ -6,6 +6,7 @@ from viewloom.runs.analysis import analyse, prepare
 from viewloom.runs.folder import rewrite_report, run_study, write
 from viewloom.runs.prediction import predict, write_predictions
 from viewloom.runs.results import Results, Roles
+from viewloom.runs.search import search
 
 __all__ = [
     "Results",
@@ -15,6 +16,7 @@ __all__ = [
     "prepare",
     "rewrite_report",
     "run_study",
+    "search",
     "write",
     "write_predictions",
 ]

@@ -84,7 +84,11 @@ def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, floa
     model, extra, arrays = persistence.load_with(path)
     if PREPARATION not in extra or LIMITS not in extra:
         raise StudyError(f"{path}: a model without its preparation; use the {MODEL} of a run.")
-    return model, Preparation.from_arrays(extra[PREPARATION], arrays), extra[LIMITS]
+    try:
+        preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
+        return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise persistence.DamagedFile(f"{path.name} holds a preparation that cannot be read.") from None
 
 
 def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Where a run folder is made: written whole or not at all, and never in the way of the one before.
+"""Where results are made: written whole or not at all, and never in the way of the ones before.
 
 Everything is made in a hidden folder beside it, which also keeps what an interrupted run had found, and takes
 its place with a rename at the end. The hidden folder is locked while a run works in it; the lock is held by
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}  # files that systems put any
 
 @dataclass(frozen=True)
 class Workplace:
-    """The hidden folder beside a run folder."""
+    """The hidden folder beside a run folder, or beside the table of a search."""
 
     target: Path
 
@@ -50,15 +50,20 @@ class Workplace:
 
 
 @contextmanager
-def workplace(folder: str | os.PathLike[str], *, resume: bool = False) -> Iterator[Workplace]:
-    """A locked workplace for a run; what it leaves behind if it fails is what it takes to resume."""
-    place = Workplace(Path(folder).absolute())
+def workplace(
+    target: str | os.PathLike[str], *, resume: bool = False, check: Callable[[Path], None] | None = None
+) -> Iterator[Workplace]:
+    """A locked workplace for a run; what it leaves behind if it fails is what it takes to resume.
+
+    `check` refuses targets that are not to be replaced: anything but a run folder, unless given.
+    """
+    place = Workplace(Path(target).absolute())
     missing = [path for path in place.target.parents if not path.exists()]
     _make(place)
     with _locked(place):
         try:
             recover(place)
-            _check_replaceable(place.target)
+            (check or _check_replaceable)(place.target)
             if not resume:
                 shutil.rmtree(place.checkpoints, ignore_errors=True)
             yield place

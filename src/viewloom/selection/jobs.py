@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -105,16 +106,26 @@ class Jobs:
         """Call ``function(*arguments)`` for every unit that is pending."""
         calls = (delayed(_named)(name, function, units[name]) for name in self.pending(list(units)))
         finished = Parallel(self.n_jobs, batch_size=1, return_as="generator_unordered")(calls)
-        for name, record in finished:
-            self.records[name] = record
-            if self.checkpoint is not None:
-                self.checkpoint.save(self.records)
-            self.tick(1)
+        with _told_of_lost_workers():
+            for name, record in finished:
+                self.records[name] = record
+                if self.checkpoint is not None:
+                    self.checkpoint.save(self.records)
+                self.tick(1)
 
 
 def _named(name: str, function: Callable[..., Record], arguments: Sequence[Any]) -> tuple[str, Record]:
     with quiet():
         return name, function(*arguments)
+
+
+@contextmanager
+def _told_of_lost_workers() -> Iterator[None]:
+    """Systems that run out of memory end processes without a word."""
+    try:
+        yield
+    except BrokenProcessPool:
+        raise MemoryError("A process was ended, most often because memory ran out; use fewer.") from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from viewloom.study.wording import nearest, quoted
 __all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "read_study"]
 
 VIEW_NAME = re.compile(r"\w[\w .+-]{0,63}")  # names of views become parts of file names
+LARGEST, MOST_DOTS = 2**17, 500  # bytes of a study file, and dots on one of its lines
+MOST_TOLD = 50  # mistakes
 NO_VIEWS = "; add a block [views.<name>] with a path"
 SYNTAX_HINTS = {  # what a line that is not TOML may hold -> the way out
     "[\u201c\u201d\u201e\u2018\u2019]": "use straight quotes",
@@ -60,7 +63,8 @@ def read_study(path: str | Path) -> Study:
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
-        problems = [*_view_problems(study), *_model_problems(study), *_preparation_problems(study)]
+        found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
+        problems = list(islice(found, MOST_TOLD))
     if problems or study is None:
         raise StudyError(told(problems, text, path))
     return study
@@ -68,6 +72,8 @@ def read_study(path: str | Path) -> Study:
 
 def _text(path: Path) -> str:
     try:
+        if path.stat().st_size > LARGEST:
+            raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
         return path.read_text(encoding="utf-8-sig")
     except OSError:
         raise StudyError(f"{path}: no such study file; `viewloom init` writes one.") from None
@@ -76,6 +82,7 @@ def _text(path: Path) -> str:
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
+    _check_lines(text, path)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -85,6 +92,15 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
         hints = (hint for sign, hint in SYNTAX_HINTS.items() if re.search(sign, lines[number - 1]))
         hint = "".join(f"; {hint}" for hint in list(hints)[:1])
         raise StudyError(f"{path.name}, line {number}: not valid TOML: {said}{hint}.") from None
+    except (ValueError, RecursionError):
+        raise StudyError(f"{path.name}: not valid TOML: a number or a list goes beyond all bounds.") from None
+
+
+def _check_lines(text: str, path: Path) -> None:
+    """Refuse keys of very many parts, which take very long to read."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MOST_DOTS:
+            raise StudyError(f"{path.name}, line {number}: more than {MOST_DOTS} dots; break the line.")
 
 
 def _validated(data: dict[str, Any], path: Path) -> tuple[Study | None, list[Problem]]:
@@ -92,7 +108,7 @@ def _validated(data: dict[str, Any], path: Path) -> tuple[Study | None, list[Pro
     try:
         return Study.model_validate(data, context={"path": path, "folder": path.parent}), []
     except ValidationError as error:
-        problems = [_problem(found, data) for found in error.errors()]
+        problems = [_problem(found, data) for found in error.errors()[:MOST_TOLD]]
         return None, list({problem.where: problem for problem in reversed(problems)}.values())
 
 

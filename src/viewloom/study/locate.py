@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 Where = tuple[str | int, ...]  # keys from the outside in, such as ("views", "mri", "path")
+TOKEN = re.compile(  # texts of four kinds, comments, brackets and ends of lines
+    r'"""(?:\\.|[^\\])*?"""+|\'{3}.*?\'{3,}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
+)
 
 
 class Problem(NamedTuple):
@@ -30,8 +35,8 @@ def told(problems: Iterable[Problem], text: str, path: Path) -> str:
 def line_of(where: Where, text: str) -> int:
     r"""The line on which a key is set; where it is absent, that of the block in which it should be.
 
-    `tomllib` tells no positions. But the first lines of a TOML file are themselves TOML wherever a statement
-    ends, so a key belongs to the statement after which it first appears.
+    `tomllib` tells no positions. But each statement of a TOML file is itself TOML, so a key belongs to the
+    first statement in which it appears.
 
     Parameters
     ----------
@@ -65,12 +70,33 @@ def in_data(loc: Where, data: Any) -> Where:
 
 @lru_cache(maxsize=1)
 def _statements(text: str) -> list[tuple[int, dict[str, Any]]]:
-    """The first line of each statement, and all that the file has said after it."""
-    lines, start, found = text.split("\n"), 1, []
-    for end in range(1, len(lines) + 1):
-        try:
-            found.append((start, tomllib.loads("\n".join(lines[:end]) + "\n")))
-        except tomllib.TOMLDecodeError:
-            continue  # in the midst of a statement
-        start = end + 1
+    """The first line of each statement, and what it says, under the header that it stands below."""
+    header, found, seen = "", [], Counter[str]()
+    for line, statement in _cut(text):
+        is_header = statement.startswith("[")
+        header = statement if is_header else header
+        seen[header] += is_header
+        said = tomllib.loads(statement if is_header else f"{header}\n{statement}")
+        found.append((line, _numbered(said, seen[header] - 1) if header.startswith("[[") else said))
     return found
+
+
+def _numbered(said: dict[str, Any], number: int) -> dict[str, Any]:
+    """What stands below ``[[key]]``, as the entry of this number."""
+    [(key, inner)] = said.items()
+    return {key: {number: inner[0]} if isinstance(inner, list) else _numbered(inner, number)}
+
+
+def _cut(text: str) -> Iterator[tuple[int, str]]:
+    """Statements with their first lines: a statement ends with a line, unless a bracket or text is open."""
+    begin, line, depth = 0, 1, 0
+    for token in TOKEN.finditer(f"{text}\n"):
+        mark = token[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if mark != "\n" or depth:
+            continue
+        piece = text[begin : token.start()]
+        statement = piece.strip()
+        if statement and not statement.startswith("#"):
+            yield line, f"{statement}\n"
+        begin, line = token.end(), line + piece.count("\n") + 1

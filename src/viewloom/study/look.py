@@ -87,6 +87,6 @@ def _header(path: Path, format: str) -> list[str]:
 def _parquet_header(path: Path) -> list[str]:
     try:
         frame = pd.read_parquet(path)
-    except (ValueError, OSError):  # damaged
+    except Exception:  # damaged, in too many ways to list
         return []
     return [str(name) for name in [*filter(None, frame.index.names), *frame.columns]]

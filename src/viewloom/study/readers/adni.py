@@ -145,6 +145,7 @@ def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> pd.DataFram
     """Rows of the visit, with ids and codes as text."""
     raw = filled_rows(load(path, find_dialect(path), text=[id, *TEXT]), path, notes).copy()  # in one piece
     frames.column(raw, id, path, "id")
+    frames.check_names(raw, path)
     if visit == "all":
         return raw
     codes = _visits(raw, path)
@@ -184,7 +185,8 @@ def _clinical(
     """The chosen columns of ADNIMERGE or TADPOLE."""
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_VISIT)
     if "DX" in raw.columns:
-        raw = raw.assign(DX=frames.as_text(raw["DX"]).str.rpartition(" to ")[2].replace(DX_NAMES))
+        last = frames.as_text(raw["DX"]).str.replace(r"(?s)^.* to ", "", regex=True)
+        raw = raw.assign(DX=last.replace(DX_NAMES))
     rest = raw.drop(columns=id)
     if numeric and columns is None:
         rest = _measurements(rest, codes, notes)

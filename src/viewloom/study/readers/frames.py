@@ -80,13 +80,18 @@ def select(
     if chosen.shape[1] == 0:
         check = "check columns and exclude" if columns or exclude else "it needs features as well"
         raise StudyError(f"{path.name}: no columns left besides the id; {check}.")
-    repeated = chosen.columns[chosen.columns.duplicated()].unique()
+    check_names(chosen, path)
+    return chosen
+
+
+def check_names(table: pd.DataFrame, path: Path) -> None:
+    """Refuse columns that go by one name."""
+    repeated = table.columns[table.columns.duplicated()].unique()
     if len(repeated):
         raise StudyError(
             f"{path.name}: {len(repeated)} column names occur more than once: {listed(list(repeated))}; "
             "rename them."
         )
-    return chosen
 
 
 def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:

@@ -241,7 +241,7 @@ def _load_parquet(path: Path) -> pd.DataFrame:
         raise ImportError("Parquet files need pyarrow: pip install viewloom[study]")
     try:
         frame = pd.read_parquet(path)
-    except (ValueError, OSError):  # pyarrow's errors are both; their text may quote the file
+    except Exception:  # of pyarrow, and of pandas that believes what the file says of itself; may quote it
         raise StudyError(f"{path.name}: is not a whole Parquet file; write it again.") from None
     named = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index(level=named) if named else frame

@@ -120,10 +120,7 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
             low_memory=False,
         )
     except (UnicodeError, LookupError):
-        raise StudyError(
-            f"{path.name}: cannot be decoded as {dialect.encoding}; save it as UTF-8, or give encoding "
-            f"{TABLES_ONLY}."
-        ) from None
+        raise StudyError(_undecodable(path, dialect.encoding)) from None
     except ValueError as error:  # among them those of the parser
         raise StudyError(_ragged(path, str(error))) from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus cells for row names
@@ -133,11 +130,19 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     return frame.set_axis(header, axis=1)
 
 
+def _undecodable(path: Path, encoding: str) -> str:
+    return f"{path.name}: cannot be decoded as {encoding}; save it as UTF-8, or give encoding {TABLES_ONLY}."
+
+
 def _with_points(column: pd.Series) -> pd.Series:
-    """Decimal commas as points in a column that pandas left as text."""
+    """Decimal commas as points in a column that pandas left as text, or as numbers of too many digits."""
     if pd.api.types.is_numeric_dtype(column):
         return column
-    return column.str.replace(r"^([<>=]*\s*[-+]?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+    return (
+        column.map(str, na_action="ignore")
+        .astype(object)
+        .str.replace(r"^([<>=]*\s*[-+]?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+    )
 
 
 def _ragged(path: Path, message: str) -> str:
@@ -197,7 +202,9 @@ def _first_lines(path: Path, encoding: str) -> list[str]:
     try:
         with path.open(encoding=encoding, errors="replace", newline="") as file:
             return list(islice(_filled(file), SAMPLE))
-    except LookupError:
+    except UnicodeError:  # of codecs that replace nothing
+        raise StudyError(_undecodable(path, encoding)) from None
+    except (LookupError, ValueError):  # ValueError of names that hold a NUL
         raise StudyError(f"{path.name}: there is no encoding {encoding!r}; try utf-8 or cp1252.") from None
 
 
