@@ -24,7 +24,14 @@ def test_version():
 )
 def test_help_names_the_commands(command):
     assert command in runner.invoke(app, ["--help"]).output
-    assert runner.invoke(app, [command, "--help"]).exit_code == 0
+    result = runner.invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"$ viewloom {command}" in result.output
+
+
+def test_the_shell_completes_commands():
+    words = {"COMP_WORDS": "viewloom pre", "COMP_CWORD": "1", "_VIEWLOOM_COMPLETE": "complete_bash"}
+    assert runner.invoke(app, [], prog_name="viewloom", env=words).output.strip() == "predict"
 
 
 @pytest.mark.parametrize(

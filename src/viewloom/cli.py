@@ -66,6 +66,7 @@ app = typer.Typer(
     cls=Commands,
     help="Cluster subjects seen through several views, and learn how much each view counts.",
     no_args_is_help=True,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for tables and figures.")]
@@ -96,18 +97,26 @@ def main(
         raise typer.Exit
 
 
-for command in (
-    cli_study.simulate,
-    cli_study.init,
-    cli_study.check,
-    cli_study.fit,
-    cli_study.predict,
-    cli_study.report,
-):
-    app.command()(command)
+def examples(*lines: str) -> str:
+    """The end of a help text."""
+    return "\n\n".join(["[bold]Examples[/bold]", *(f"$ viewloom {line}" for line in lines)])
 
 
-@app.command()
+EXAMPLES = {
+    cli_study.simulate: examples("simulate study"),
+    cli_study.init: examples("init my-folder"),
+    cli_study.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
+    cli_study.fit: examples(
+        "fit study/study.toml --output run", "fit study/study.toml --output run --resume"
+    ),
+    cli_study.predict: examples("predict run/model.safetensors new/study.toml"),
+    cli_study.report: examples("report run"),
+}
+for command, end in EXAMPLES.items():
+    app.command(epilog=end)(command)
+
+
+@app.command(epilog=examples("demo", "demo --output somewhere"))
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
         "demo-output"
@@ -129,7 +138,7 @@ def _run(arguments: list[str]) -> None:
         raise typer.Exit(code)
 
 
-@app.command(name="compare")
+@app.command(name="compare", epilog=examples("compare study/study.toml", "compare --cohort ad-csf --seeds 3"))
 def compare_methods(
     study: StudyOrCohort = None,
     cohort: Cohort = CohortName.adni_like,
@@ -157,7 +166,12 @@ def compare_methods(
             say(f"Table and figure in {output.resolve()}")
 
 
-@app.command(name="select")
+@app.command(
+    name="select",
+    epilog=examples(
+        "select study/study.toml --output settings.csv", "select study/study.toml --clusters --json"
+    ),
+)
 def select_parameters(
     study: StudyOrCohort = None,
     cohort: Cohort = CohortName.adni_like,
