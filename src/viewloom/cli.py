@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from enum import StrEnum
 from functools import partial
@@ -102,7 +103,7 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *(f"$ viewloom {line}" for line in lines)])
 
 
-EXAMPLES = {
+EXAMPLES: dict[Callable[..., None], str] = {
     cli_study.simulate: examples("simulate study"),
     cli_study.init: examples("init my-folder"),
     cli_study.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
