@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test environments lint bench docs clean
 
 demo: .venv/installed ## run the main job on built-in data and write figures
 	$(BIN)/viewloom demo --output demo-output
@@ -11,6 +11,9 @@ demo: .venv/installed ## run the main job on built-in data and write figures
 test: .venv/installed lint ## everything that CI runs
 	sh scripts/install-chromium.sh
 	$(BIN)/pytest -n 2 --dist loadfile
+
+environments: .venv/installed ## built archives, no extras, each extra alone, the oldest versions allowed
+	$(BIN)/python scripts/environments.py
 
 lint: .venv/installed ## style, types, layers
 	$(BIN)/ruff check .
@@ -21,9 +24,10 @@ lint: .venv/installed ## style, types, layers
 bench: .venv/installed ## quality on the real sets in VIEWLOOM_DATA
 	$(BIN)/python benchmarks/quality.py
 
-docs: .venv/installed ## the documentation site, in docs/_build/html
-	$(BIN)/pip install --quiet -e ".[docs]"
-	$(BIN)/sphinx-build -W -b html docs docs/_build/html
+docs: .venv/installed ## the documentation site, in docs/_build/html; no network but for missing packages
+	$(BIN)/python -c "import grimp, myst_nb, numpydoc, pydata_sphinx_theme, sphinx_design, sphinx_gallery" 2>/dev/null || \
+		$(BIN)/pip install --quiet -e ".[docs]"
+	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -32,4 +36,4 @@ docs: .venv/installed ## the documentation site, in docs/_build/html
 	touch $@
 
 clean:
-	rm -rf .venv demo-output docs/_build .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv demo-output docs/_build docs/_generated docs/gallery .pytest_cache .mypy_cache .ruff_cache

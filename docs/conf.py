@@ -24,13 +24,20 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "drawings",
     "mathml",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates", "gallery/**/*.ipynb", "gallery/*.ipynb", "**/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "gallery/**/*.ipynb",
+    "gallery/*.ipynb",
+    "**/sg_execution_times.rst",
+]
 suppress_warnings = ["config.cache"]  # the order of the gallery is a function
 
 # Markdown and the notebook, which is shown as it was executed (tests/test_docs.py executes it again)
@@ -42,6 +49,8 @@ nb_merge_streams = True
 # reference
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc writes them
+toc_object_entries_show_parents = "hide"
+default_role = "py:obj"  # `name` in docstrings is a link where there is something to link to
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
@@ -55,6 +64,7 @@ sphinx_gallery_conf = {
     "doc_module": ("viewloom",),
     "reference_url": {"viewloom": None},
     "image_srcset": ["2x"],
+    "ignore_repr_types": r"matplotlib",
     "min_reported_time": 1e9,
     "write_computation_times": False,
     "download_all_examples": False,
@@ -70,11 +80,11 @@ html_static_path = ["_static"]
 html_css_files = ["viewloom.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "changelog": []}
+html_sidebars = {"index": [], "start": []}
 html_theme_options = {
     "logo": {"text": "viewloom"},
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -84,3 +94,14 @@ html_theme_options = {
 
 (HERE / "_generated").mkdir(exist_ok=True)
 copyfile(HERE.parent / "examples" / "first_clusters.ipynb", HERE / "_generated" / "first_clusters.ipynb")
+
+
+def of_others(app, what, name, member, skip, options):
+    """Leave out what classes inherit from scikit-learn, whose documentation it is."""
+    origin = getattr(getattr(member, "fget", member), "__module__", None) or ""
+    return True if origin.startswith("sklearn") or name.endswith("_request") else None
+
+
+def setup(app):
+    """Hooks of this file."""
+    app.connect("autodoc-skip-member", of_others)

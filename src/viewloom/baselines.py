@@ -271,7 +271,9 @@ class _SingleFactorisation(_FactorisationClusterer):
 
 
 class GraphNMF(_SingleFactorisation):
-    """Graph-regularised non-negative matrix factorisation of one view ("SV" in the paper, Eq. 1)::
+    """Graph-regularised non-negative matrix factorisation of one view ("SV" in the paper, Eq. 1).
+
+    It minimises::
 
         min  ||X - F G||^2 + theta tr(G L G^T),   F >= 0, G >= 0
 
@@ -401,7 +403,9 @@ class ConcatenatedNMF(_SingleFactorisation):
 
 
 class MultiviewNMF(_FactorisationClusterer):
-    """Multi-view non-negative matrix factorisation with a consensus ("MNMF", Eq. 2, and "AWMNMF", Eq. 3)::
+    """Multi-view non-negative matrix factorisation with a consensus ("MNMF", Eq. 2, and "AWMNMF", Eq. 3).
+
+    It minimises::
 
         min  sum_a beta_a^gamma (||X - F G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T)),   F, G >= 0
 

@@ -45,6 +45,16 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
     conversion : Conversion
     ax : Axes, optional
     min_cell : int, default=11
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom.clinical import conversion
+    >>> people = vl.simulate.adni_like(random_state=0).participants.query("diagnosis == 'MCI'")
+    >>> found = conversion(people["sex"], people["conversion_time"], people["conversion_event"])
+    >>> survival_curves(found, Figure().subplots()).get_xlabel()
+    'time'
     """
     clusters = list(conversion.summary.index)
     names = _wrapped(f"cluster {name}" for name in clusters)
@@ -69,6 +79,16 @@ def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ----------
     table : DataFrame of `clinical.associations`
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom.clinical import associations
+    >>> cohort = vl.simulate.adni_like(random_state=0)
+    >>> table = associations(cohort.truth.y, cohort.participants[["mmse", "age", "sex"]])
+    >>> len(association_bars(table, Figure().subplots()).patches)
+    3
     """
     ranked = table.sort_values(["kind", "effect"], kind="stable").reset_index(drop=True)
     names = _wrapped(ranked["variable"])

@@ -15,16 +15,17 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from viewloom.views import Views
 
 Array = np.ndarray
-MEMBERS = 3  # of a mixture, so that nobody can be read off it
+MEMBERS, CANDIDATES = 3, 30  # of a mixture, so that nobody can be read off it, and who they are taken from
 LANDMARK_ITER = 10
 
 
 def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix: bool = True) -> Views:
-    """`count` random samples, or with `mix` means of each of them and the two most like it in all views.
+    """`count` random samples, or with `mix` means of three samples that are like each of them in all views.
 
-    So landmarks have the density of the cohort, and with `mix` none is a sample. A mean has a view
-    where a member has it. Counts are better not mixed: the mean of three short texts is like no
-    text. Where there are few samples they are returned as they are.
+    So landmarks have the density of the cohort, and with `mix` none is a sample. Each view is the
+    mean of the nearest three who have it; where there are none near by the landmark lacks the view,
+    and one without any view goes. Counts are better not mixed: the mean of three short texts is
+    like no text. Where there are few samples they are returned as they are.
     """
     if len(views) <= count:
         return views
@@ -32,11 +33,11 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
     if not mix:
         return views[chosen]
     side = _side_by_side(views)
-    members = NearestNeighbors(n_neighbors=MEMBERS).fit(side).kneighbors(side[chosen], return_distance=False)
-    put = _incidence(members, len(views))
-    means = [_group_means(put, X, views.present[:, a]) for a, X in enumerate(views.blocks)]
+    near = NearestNeighbors(n_neighbors=min(CANDIDATES, len(views))).fit(side)
+    members = near.kneighbors(side[chosen], return_distance=False)
+    means = [_mixed(X, views.present[:, a], members) for a, X in enumerate(views.blocks)]
     present = np.column_stack([seen for _, seen in means])
-    return views._replace(blocks=[mean for mean, _ in means], present=present, ids=None)
+    return views._replace(blocks=[mean for mean, _ in means], present=present, ids=None)[present.any(axis=1)]
 
 
 def _side_by_side(views: Views) -> Any:
@@ -55,22 +56,19 @@ def _side(X: Any, present: Array) -> Any:
     return np.where(present[:, None], scaler.transform(X) / width, 0.0)
 
 
-def _incidence(members: Array, n: int) -> sp.csr_array:
-    """Which samples a group consists of (groups x samples)."""
-    groups = np.repeat(np.arange(len(members)), members.shape[1])
-    return sp.csr_array((np.ones(members.size), (groups, members.ravel())), shape=(len(members), n))
-
-
-def _group_means(put: sp.csr_array, X: Any, present: Array) -> tuple[Any, Array]:
-    """Means over the members that have a view (dtype kept), and which groups have any."""
-    sizes = put @ present.astype(float)
-    inverse = 1.0 / np.maximum(sizes, 1.0)
+def _mixed(X: Any, present: Array, members: Array) -> tuple[Any, Array]:
+    """Means of the first three members that have a view (dtype kept), and whether there are three."""
+    has = present[members]
+    number = np.cumsum(has, axis=1)
+    enough = number[:, -1] >= MEMBERS
+    group, place = np.nonzero(has & (number <= MEMBERS) & enough[:, None])
+    shares = np.full(len(group), 1.0 / MEMBERS)
+    put = sp.csr_array((shares, (group, members[group, place])), shape=(len(members), len(present)))
     if sp.issparse(X):
-        means: Any = sp.csr_array(sp.diags_array(inverse) @ (put @ X))
-    else:
-        means = (put @ np.where(present[:, None], X, 0.0)) * inverse[:, None]
-        means[sizes == 0.0] = np.nan
-    return means.astype(X.dtype), sizes > 0.0
+        return sp.csr_array(put @ X).astype(X.dtype), enough
+    means = put @ np.where(present[:, None], X, 0.0)
+    means[~enough] = np.nan
+    return means.astype(X.dtype), enough
 
 
 def kmeans_landmarks(X: Any, count: int) -> Array:

@@ -144,6 +144,17 @@ def load(path: PathLike) -> Any:
     ------
     DamagedFile
         A ValueError: the file is no model, was cut or changed, or comes from a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import viewloom as vl
+    >>> views, y = vl.simulate.blobs_views(60, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> path = tempfile.mkdtemp() + "/model.safetensors"
+    >>> model.save(path)
+    >>> bool((vl.load(path).predict(views) == model.predict(views)).all())
+    True
     """
     return load_with(path)[0]
 
@@ -334,7 +345,7 @@ def _digest(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> str:
     """SHA-256 over everything but the digest itself."""
     digest = hashlib.sha256()
     for key in ENTRIES[:-1]:
-        digest.update(metadata[key].encode() + b"\0")
+        digest.update(metadata[key].encode(errors="surrogatepass") + b"\0")  # JSON may hold halves of letters
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}\0".encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())

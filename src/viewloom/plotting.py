@@ -67,6 +67,17 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     result : Comparison
     ax : Axes, optional
     score : {"NMI", "Acc", "ARI", "RI"}
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.blobs_views(60, random_state=0)
+    >>> result = vl.compare(views, y, methods=["k-means", "ours, diffusion"], seeds=1)
+    >>> ax = plotting.comparison(result, Figure().subplots(), score="ARI")
+    >>> len(ax.get_yticklabels())
+    2
     """
     table = result.table.sort_values(score, kind="stable")
     names = _wrapped(table.index)
@@ -92,6 +103,17 @@ def view_weights(result: Any, ax: Axes | None = None) -> Axes:
     ----------
     result : fitted estimator, or DataFrame of `inspection.weights_over_seeds`
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.view_weights(model, Figure().subplots())
+    >>> ax.get_xlabel()
+    'view weight (line: equal weights)'
     """
     weights = _weights_frame(result)
     means = weights.mean().sort_values(kind="stable")
@@ -119,6 +141,17 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
     ----------
     model : fitted estimator
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.objective(model, Figure().subplots())
+    >>> len(ax.lines[0].get_xdata()) == model.n_iter_
+    True
     """
     values = np.asarray(model.history_["objective"], dtype=float)
     ax = _axes(ax, WIDTH, 2.2)
@@ -141,6 +174,17 @@ def memberships(result: Any, ax: Axes | None = None) -> Axes:
     ----------
     result : fitted estimator, or (n, k) array of memberships
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.memberships(model, Figure().subplots())
+    >>> ax.images[0].get_array().shape  # clusters x samples
+    (3, 60)
     """
     U = np.asarray(getattr(result, "memberships_", result), dtype=float)
     n, k = U.shape
@@ -166,6 +210,18 @@ def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
     ----------
     result : ViewContributions
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> said = vl.inspection.view_contributions(model)
+    >>> ax = plotting.view_agreement(said, Figure().subplots())
+    >>> len(ax.get_yticklabels())
+    3
     """
     overlap = pd.DataFrame(result.overlap, columns=pd.Index(result.view_names))
     medians = overlap.median().sort_values(kind="stable")
@@ -193,6 +249,18 @@ def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axe
     ----------
     result : ViewContributions
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> said = vl.inspection.view_contributions(model)
+    >>> ax = plotting.view_contributions(said, Figure().subplots())
+    >>> ax.images[0].get_array().shape  # clusters x views
+    (3, 3)
     """
     means = result.by_cluster()
     k, v = means.shape
@@ -217,6 +285,18 @@ def weights_over_gamma(weights: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ----------
     weights : DataFrame of `inspection.weights_over_gamma`
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> weights = vl.inspection.weights_over_gamma(model, views, [1.0, 2.0, 8.0])
+    >>> ax = plotting.weights_over_gamma(weights, Figure().subplots())
+    >>> ax.get_xlabel()
+    'gamma (order of the weights)'
     """
     weights = weights.sort_index()
     gammas = weights.index.to_numpy(dtype=float)
@@ -245,6 +325,17 @@ def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top:
     importance : DataFrame of `feature_importance`
     ax : Axes, optional
     top : int, default=15
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.feature_importance(model.feature_importance("noise"), Figure().subplots(), top=3)
+    >>> ax.images[0].get_array().shape  # features x clusters
+    (3, 3)
     """
     ranked = importance.sort_values("importance", ascending=False, kind="stable")
     values = ranked[[name for name in ranked.columns if str(name).startswith("cluster_")]].to_numpy(
@@ -277,6 +368,17 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
     Returns
     -------
     array of Axes
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> axes = plotting.feature_importances(model, Figure().subplots(1, 3), top=3)
+    >>> len(axes)
+    3
     """
     names = model.view_names_
     tables = [model.feature_importance(name) for name in names]
@@ -304,6 +406,18 @@ def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ----------
     profiles : DataFrame of `inspection.cluster_profiles`
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> profiles = vl.inspection.cluster_profiles(views, model.labels_, "rings", ["rings_0", "rings_1"])
+    >>> ax = plotting.cluster_profiles(profiles, Figure().subplots())
+    >>> ax.images[0].get_array().shape  # features x clusters
+    (2, 3)
     """
     values = profiles.to_numpy(dtype=float)
     names = _wrapped(profiles.index)
@@ -326,6 +440,18 @@ def stability(result: Any, ax: Axes | None = None) -> Axes:
         `table` has columns ``k``, ``stability`` and, where known, ``twin_stability`` and ``pac`` (share of
         pairs that are neither together nor apart).
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> shares = {"stability": [0.6, 0.98, 0.9], "twin_stability": [0.4, 0.6, 0.6]}
+    >>> found = pd.DataFrame({"k": [2, 3, 4], **shares})
+    >>> result = SimpleNamespace(table=found, recommended=3)  # as `viewloom.choose_k` gives it
+    >>> plotting.stability(result, Figure().subplots()).get_xlabel()
+    'number of clusters k'
     """
     table = result.table.sort_values("k")
     curves: list[tuple[str, str, dict[str, Any]]] = [
@@ -361,6 +487,16 @@ def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
         Share of runs in which two samples are together.
     labels : (n,) array
     ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> labels = [[0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1]]
+    >>> C = vl.selection.consensus_matrix(labels)
+    >>> plotting.consensus_matrix(C, labels[0], Figure().subplots()).images[0].get_array().shape
+    (4, 4)
     """
     C, labels = np.asarray(C, dtype=float), np.asarray(labels)
     names, codes = np.unique(labels, return_inverse=True)
@@ -702,5 +838,7 @@ def _stability_title(recommended: int | None) -> str:
 def _consensus_title(C: Array, together: Array) -> str:
     pairs = ~np.eye(len(C), dtype=bool)
     parts = [(C[pairs & together], "of one cluster"), (C[pairs & ~together], "of different clusters")]
-    said = [f"{values.mean():.0%} of runs if {which}" for values, which in parts if values.size]
+    said = [
+        f"{np.nanmean(values):.0%} of runs if {which}" for values, which in parts if np.isfinite(values).any()
+    ]
     return f"Pairs are together in {', '.join(said)}" if said else "A single sample"

@@ -287,7 +287,8 @@ class PerView(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     transformer : transformer, or dict of view name to transformer
-        Cloned for each view. Views that a dict does not name pass through.
+        Cloned for each view. Views that a dict does not name pass through, as do those whose transformer
+        is None or "passthrough".
 
     Attributes
     ----------
@@ -342,11 +343,16 @@ class PerView(TransformerMixin, BaseEstimator):
     def _chosen(self, names: Sequence[str]) -> dict[str, Any]:
         """The transformer of each view, or None."""
         if not isinstance(self.transformer, Mapping):
-            return dict.fromkeys(names, self.transformer)
+            return dict.fromkeys(names, _or_none(self.transformer))
         unknown = [name for name in self.transformer if name not in names]
         if unknown:
             raise ValueError(f"transformer names views {unknown}, but the data has {list(names)}.")
-        return {name: self.transformer.get(name) for name in names}
+        return {name: _or_none(self.transformer.get(name)) for name in names}
+
+
+def _or_none(transformer: Any) -> Any:
+    """None for scikit-learn's word for it."""
+    return None if isinstance(transformer, str) and transformer == "passthrough" else transformer
 
 
 def listed(names: Sequence[Any]) -> str:

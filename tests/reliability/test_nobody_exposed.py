@@ -1,21 +1,27 @@
 """Ids and values of subjects are in no output, error or report, however a command ends."""
 
 import re
+import shutil
 import warnings
+from itertools import combinations
 
+import numpy as np
 import pandas as pd
 import pytest
 import test_cli_study
+from safetensors.numpy import load_file
 from test_cli_study import BAD
 
-from viewloom.runs import analysis, stages
+import viewloom as vl
+from viewloom import cli_study
+from viewloom.runs import analysis, prediction, stages
 
 ID = re.compile(r"sub-0\d")  # begin of every id
 cohort, folder = test_cli_study.cohort, test_cli_study.folder  # fixtures
 VALUE = "31337.1234"  # planted into one cell
 SECRETS = ("planted-secret", VALUE, VALUE[:7])
 COMMANDS = {
-    "fit": lambda study, run: ("--debug", "fit", study),
+    "fit": lambda study, run: ("--debug", "fit", study, "--jobs", 1),
     "check": lambda study, run: ("check", study, "--debug", "--json"),
     "predict": lambda study, run: ("predict", run, study, "--debug"),
     "compare": lambda study, run: ("compare", study, "--debug"),
@@ -85,21 +91,40 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "error"),
+    ("command", "module", "name", "error"),
     [
-        *((analysis, "load", error) for error in ERRORS),
-        (stages, "rank", KeyError),
-        (stages, "refit", KeyError),
+        *(("fit", analysis, "load", error) for error in ERRORS),
+        ("fit", stages, "rank", KeyError),
+        ("fit", stages, "refit", KeyError),
+        ("check", cli_study, "check_files", KeyError),
+        ("predict", prediction, "load", KeyError),
+        ("compare", analysis, "load", KeyError),
+        ("select", analysis, "load", KeyError),
     ],
 )
-def test_errors_of_others_with_debug(small_study, viewloom, tmp_path, monkeypatch, module, name, error):
+def test_errors_of_others_with_debug(
+    small_study, fitted_run, viewloom, tmp_path, monkeypatch, caplog, command, module, name, error
+):
     folder = small_study(tmp_path)
     monkeypatch.setattr(module, name, quoting(error))
-    result = viewloom("fit", folder / "study.toml", "--debug", "--jobs", 1)
+    result = viewloom(*COMMANDS[command](folder / "study.toml", fitted_run))
     assert result.exit_code == 1
     assert result.stderr.rstrip().rpartition("\n")[2].startswith("Error: ")
     assert_silent(result)
+    assert not any(ID.search(line) or VALUE in line for line in caplog.text.splitlines())
     assert not (folder / "study-results").exists()
+
+
+@pytest.mark.parametrize("name", ["summary.json", "model.safetensors"])
+def test_a_damaged_run_with_debug(small_study, fitted_run, viewloom, tmp_path, name):
+    """What is left of a file that tells of subjects is not told in the error."""
+    study, run = small_study(tmp_path) / "study.toml", tmp_path / "run"
+    shutil.copytree(fitted_run, run)
+    (run / name).write_text(f'{{"summary": {{"{SAID}": ', encoding="utf-8")
+    command = ("report", run) if name == "summary.json" else ("predict", run, study)
+    result = viewloom("--debug", *command)
+    assert result.exit_code == 2
+    assert_silent(result)
 
 
 def test_a_run_tells_of_single_subjects_in_labels_only(small_study, viewloom, tmp_path):
@@ -120,3 +145,37 @@ def test_a_run_tells_of_single_subjects_in_labels_only(small_study, viewloom, tm
         if ID.search(text := path.read_bytes().decode("utf-8", "replace")) or any(s in text for s in SECRETS)
     }
     assert telling == {"labels.csv"}
+
+
+def blobs(n, sizes=(4, 3)):
+    rng, y = np.random.default_rng(0), np.arange(n) % 3
+    return {f"v{d}": 4 * rng.standard_normal((3, d))[y] + rng.standard_normal((n, d)) for d in sizes}
+
+
+def stored_and_scaled(views, path):
+    """Per view, the rows that a model stored with landmarks holds, and those of its subjects in its scale."""
+    vl.KernelMultiviewNMF(3, factored=12, random_state=0).fit(views).save(path, store="landmarks")
+    for view, X in zip(vl.load(path)._problem.views, views.values(), strict=True):
+        yield view.geometry.X, view.scaler.transform(X[~np.isnan(X[:, 0])])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_of_landmarks_holds_means_of_three_subjects(tmp_path):
+    n, path = 45, tmp_path / "m.safetensors"
+    threes = np.array(list(combinations(range(n), 3)))
+    members = []
+    for stored, X in stored_and_scaled(blobs(n), path):
+        apart = np.abs(stored[:, None] - X[threes].mean(axis=1)).max(axis=2)
+        assert (apart.min(axis=1) < 1e-9).all()
+        members.append(threes[apart.argmin(axis=1)])
+        assert np.abs(stored[:, None] - X).max(axis=2).min() > 1e-3
+    np.testing.assert_array_equal(*members)
+    assert not any(n in tensor.shape for tensor in load_file(path).values())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_model_of_landmarks_holds_no_row_where_views_are_absent(tmp_path):
+    views = blobs(200, sizes=(3, 1))
+    views["v1"][np.random.default_rng(1).random(200) < 0.5] = np.nan
+    for stored, X in stored_and_scaled(views, tmp_path / "m.safetensors"):
+        assert np.abs(stored[:, None] - X).max(axis=2).min() > 1e-9

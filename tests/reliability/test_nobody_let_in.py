@@ -7,19 +7,26 @@ import pickle
 import socket
 import struct
 import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from hostile import cases, no_hang
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save_file
 
 import viewloom as vl
-from viewloom import persistence
+from viewloom import cli, persistence
 from viewloom.persistence import DamagedFile
+from viewloom.runs import stages
 from viewloom.runs.tables import file_names, write_csv
+from viewloom.simulate import adni_like
+from viewloom.study import example
 
 FORMULA = "=+-@\t\r\n"
 DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
@@ -166,11 +173,17 @@ def test_changed_model_files_are_refused(saved, target, mutate, random):
 
 
 def _is_the_same(content, changed):
-    """Whether only blanks and escapes of the JSON differ: the same model, spelt differently."""
+    """Whether names, numbers and metadata agree: the same model, spelt differently or in another order."""
     try:
-        return header_of(content) == header_of(changed)
-    except (ValueError, struct.error, UnicodeDecodeError):
+        return _meaning(content) == _meaning(changed)
+    except (ValueError, KeyError, TypeError, AttributeError, struct.error, SafetensorError):
         return False
+
+
+def _meaning(content):
+    header, _ = header_of(content)
+    tensors = {name: (X.dtype.str, X.shape, X.tobytes()) for name, X in load_tensors(content).items()}
+    return header["__metadata__"], tensors
 
 
 @cases(100)
@@ -275,31 +288,57 @@ def test_tables_start_no_formula(tmp_path_factory, data):
     assert not any(cell.startswith(tuple(FORMULA)) for row in found for cell in row)
 
 
-def test_the_network_is_never_touched(small_study, viewloom, tmp_path, monkeypatch):
-    """From simulated files to predictions and a report, with every way out closed."""
+@pytest.fixture
+def no_network(monkeypatch):
+    """Every way out closed."""
 
     def refuse(*arguments, **settings):
         raise AssertionError("the network was touched")
 
-    for name in ("connect", "connect_ex", "sendto", "bind"):
+    for name in ("connect", "connect_ex", "sendto", "sendmsg", "bind", "listen"):
         monkeypatch.setattr(socket.socket, name, refuse)
-    for name in ("create_connection", "getaddrinfo", "gethostbyname"):
+    for name in ("create_connection", "create_server", "getaddrinfo", "gethostbyname", "gethostbyaddr"):
         monkeypatch.setattr(socket, name, refuse)
-    assert viewloom("simulate", tmp_path / "simulated", "--quiet").exit_code == 0
-    assert (
-        viewloom("init", small_study(tmp_path / "other"), "--quiet").exit_code == 2
-    )  # there is a study already
-    study = small_study(tmp_path) / "study.toml"
-    assert viewloom("check", tmp_path / "simulated" / "study.toml", "--json").exit_code == 0
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Small cohorts, one method and one setting."""
+    pytest.importorskip("bed_reader")
+    monkeypatch.setattr(example, "adni_like", partial(adni_like, 12, 16, 24))
+    monkeypatch.setattr("viewloom.demo.adni_like", partial(adni_like, 10, 10, 10))
+    text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
+    monkeypatch.setattr(example, "STUDY", text)
+    monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])
+    monkeypatch.setattr(cli, "GRID", {"lam": [10.0]})
+
+
+def every_command(folder, study):
+    """Each command of the program, in an order in which it works."""
     results = study.parent / "study-results"
-    for command in (
-        ("check", study, "--picture", tmp_path / "views.svg"),
-        ("fit", study, "--jobs", 1),
-        ("predict", results, study),
-        ("report", results),
-    ):
-        done = viewloom(*command, whole_report=True)
+    return {
+        "simulate": ("simulate", folder / "simulated"),
+        "init": ("init", folder / "bare", "--schema"),
+        "check": ("check", study, "--picture", folder / "views.svg"),
+        "fit": ("fit", study, "--jobs", 1, "--compare", "--seeds", 1),
+        "predict": ("predict", results, study),
+        "report": ("report", results),
+        "compare": ("compare", study, "--seeds", 1, "--jobs", 1, "--output", folder / "compared"),
+        "select": ("select", study, "--jobs", 1),
+        "demo": ("demo", "--output", folder / "demo", "--jobs", 1),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_network_is_never_touched(small_study, viewloom, tmp_path, no_network, quick):
+    study = small_study(tmp_path) / "study.toml"
+    bare = small_study(tmp_path / "other").rename(tmp_path / "bare")
+    (bare / "study.toml").unlink()
+    commands = every_command(tmp_path, study)
+    assert set(commands) == set(typer.main.get_command(cli.app).commands)
+    for name, command in commands.items():
+        done = viewloom(*command, whole_report=name in ("fit", "report"))
         assert done.exit_code == 0, done.output
-    page = (results / "report.html").read_text(encoding="utf-8")
+    page = (study.parent / "study-results" / "report.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in page
     assert 'src="http' not in page

@@ -326,7 +326,7 @@ def test_the_report_is_made_again_without_data(results, tmp_path, whole_report):
     assert not any(subject in page for subject in results.views.ids)
     (tmp_path / "run" / "report.html").unlink()
     assert rewrite_report(tmp_path / "run").read_text(encoding="utf-8") == page
-    for content in ("[]", '{"format": 99}'):
+    for content in ("[]", '{"format": 99}', '{"summary": {"title": {}}, "figures": {}}'):
         (tmp_path / "run" / "summary.json").write_text(content)
         with pytest.raises(StudyError, match="damaged or of another version"):
             rewrite_report(tmp_path / "run")

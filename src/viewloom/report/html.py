@@ -24,15 +24,23 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
         Of `summarize`.
     figures : dict of str to str
         Of `figures`; trusted to be harmless, unlike all text of the summary, which is escaped.
+
+    Raises
+    ------
+    ValueError
+        If parts of the summary are missing.
     """
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, StrictUndefined, TemplateError
     except ImportError as error:
         raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[study]") from error
     pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     css, script = _asset(CSS), _asset(SCRIPT)
     page = pages.from_string(_asset(TEMPLATE))
-    return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
+    try:
+        return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
+    except TemplateError as error:
+        raise ValueError(f"This is no summary of a run: {error}") from error
 
 
 def policy(css: str, script: str) -> str:

@@ -36,7 +36,7 @@ def run_study(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> Results:
-    """Analyse a study and write its run folder.
+    r"""Analyse a study and write its run folder.
 
     Parameters
     ----------
@@ -59,6 +59,24 @@ def run_study(
     StudyError
         For mistakes in the study, if a file changes meanwhile, or if the folder holds other files. Nothing
         is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
+    >>> for name, X in views.items():
+    ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
+    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
+    >>> described = study.read_study(folder / "study.toml")
+    >>> results = runs.run_study(described, folder / "results")
+    >>> results.sizes, (folder / "results" / "report.html").exists()
+    ([20, 20, 20], True)
     """
     with workplace(folder, resume=resume) as place:
         results = analyse(

@@ -40,7 +40,7 @@ def save_model(results: Results, path: Path) -> None:
 
 
 def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
-    """Place the subjects of a study with a saved model.
+    r"""Place the subjects of a study with a saved model.
 
     Parameters
     ----------
@@ -58,6 +58,25 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
         nearest training subjects, over what all but 1 % of training subjects stay below when left out; the
         largest of them counts, and above 1 a subject is far from everything seen in training.
         ``attrs["notes"]`` says what was left out or filled in, in counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
+    >>> for name, X in views.items():
+    ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
+    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
+    >>> described = study.read_study(folder / "study.toml")
+    >>> results = runs.run_study(described, folder / "results")
+    >>> table = runs.predict(folder / "results", described)
+    >>> list(table.columns[:2]), len(table)
+    (['id', 'label'], 60)
     """
     model, preparation, limits = _loaded(Path(path))
     data = load(study, training=False)

@@ -70,6 +70,16 @@ def check(study: Study) -> Check:
     Returns
     -------
     Check
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from viewloom import study
+    >>> folder = tempfile.mkdtemp()
+    >>> files = study.write_example(folder)
+    >>> found = study.check(study.read_study(files[0]))
+    >>> found.ok, found.n_subjects, found.views.loc["fdg", "features"].item()
+    (True, 345, 26)
     """
     tables = read_tables(study)
     present = pd.DataFrame(

@@ -62,6 +62,16 @@ def load(study: Study, *, training: bool = True) -> StudyData:
     ------
     StudyError
         With one line per problem.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from viewloom import study
+    >>> folder = tempfile.mkdtemp()
+    >>> files = study.write_example(folder)
+    >>> data = study.load(study.read_study(files[0]))
+    >>> data.views.names, len(data.participants)
+    (['vbm', 'freesurfer', 'fdg', 'snp'], 345)
     """
     tables = read_tables(study, training=training)
     if tables.problems:

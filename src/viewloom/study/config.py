@@ -57,6 +57,16 @@ def read_study(path: str | Path) -> Study:
     ------
     StudyError
         With one line per mistake.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from viewloom import study
+    >>> folder = tempfile.mkdtemp()
+    >>> files = study.write_example(folder)
+    >>> described = study.read_study(files[0])
+    >>> list(described.views)
+    ['vbm', 'freesurfer', 'fdg', 'snp']
     """
     text = _text(Path(path))
     path = Path(path).resolve()

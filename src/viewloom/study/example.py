@@ -113,6 +113,15 @@ def write_example(folder: str | Path, *, random_state: int = 0, missing: float =
         Where one of the files exists.
     ImportError
         Without bed-reader (``pip install viewloom[study]``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from viewloom import study
+    >>> folder = tempfile.mkdtemp()
+    >>> files = study.write_example(folder)
+    >>> [path.name for path in files[:3]]
+    ['study.toml', 'participants.csv', 'vbm.csv']
     """
     folder = Path(folder)
     paths = [folder / name for name in FILES]
