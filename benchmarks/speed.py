@@ -53,7 +53,7 @@ Array = np.ndarray
 Course = list[tuple[float, float]]  # objectives, and seconds since the start
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CLOSE = 1.001  # times the best objective found
-PATIENCE = 60.0  # seconds that the transcription may take
+PATIENCE = 90.0  # seconds that the transcription may take
 DIGITS = "handwritten_mfeat6"
 NO_TARGET = float("nan")
 

@@ -86,8 +86,9 @@ class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 def as_memberships(G_star: Array) -> Array:
     """``G_star`` (k x n) as n x k with rows that sum to one; a sample in no cluster is in all alike."""
     U = np.array(G_star.T, dtype=np.float64, order="C")
-    total = U.sum(axis=1, keepdims=True)
-    return np.where(total > 0.0, U / np.where(total > 0.0, total, 1.0), 1.0 / U.shape[1])
+    U[~(U.sum(axis=1) > 0.0)] = 1.0
+    U /= U.sum(axis=1, keepdims=True)
+    return U
 
 
 def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
@@ -113,7 +114,7 @@ def given_start(init: Any, n: int, n_clusters: int) -> Array:
 
 def scattered(rows: Any, G: Array, n: int) -> Array:
     """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
-    U = np.full((n, G.shape[0]), np.nan)
+    U = np.full((n, G.shape[0]), np.nan, dtype=G.dtype)
     U[rows] = as_memberships(G)
     return U
 

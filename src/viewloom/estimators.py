@@ -349,7 +349,9 @@ class KernelMultiviewNMF(MultiviewClusterer):
             team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
         with progress_bar("Iterations, at most", self.max_iter, self.verbose == 1) as advance:
             result = solve(team, settings, told(self._progress, advance))
-        self._set_results(result, team.each(memberships))
+        found = team.each(memberships)
+        del team  # factors and ties take more than what is found
+        self._set_results(result, found)
         mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
         self._problem = LargeProblem(landmarks, blocks.n, scales, mixed)
         self._message = broadcast(result.sums, result.beta, settings)

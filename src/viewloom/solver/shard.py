@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from viewloom.graphs import Laplacian
 from viewloom.operators import Projection
@@ -100,7 +102,8 @@ class Shard:
             for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
         ]
         now = Memberships([block.G for block in self.blocks], self.G_star)
-        moved = update_G(now, quadratics, self.project, n_steps)
+        with _blas().limit(limits=1, user_api="blas"):  # products of k x k: threads only wait for each other
+            moved = update_G(now, quadratics, self.project, n_steps)
         self.G_star = moved.G_star
         for block, g in zip(self.blocks, moved.G, strict=True):
             block.G = g
@@ -127,6 +130,12 @@ class Shard:
         S = membership_gram(G, self.rho)
         kernel = block.kernel.project(G)
         return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """What sets the number of BLAS threads; looking for the libraries takes a while."""
+    return ThreadpoolController()
 
 
 class Team(Protocol):
