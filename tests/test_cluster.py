@@ -158,7 +158,7 @@ def test_sparse_views_and_those_who_lack_them(client, data):
 
 
 def test_files_are_read_by_workers(client, data, serial, tmp_path, monkeypatch):
-    import zarr
+    zarr = pytest.importorskip("zarr")
 
     monkeypatch.chdir(tmp_path)
     np.save("a.npy", np.vstack([np.full((5, 6), np.nan), data["a"]]))

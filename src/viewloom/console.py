@@ -79,7 +79,10 @@ def progress_wanted(quiet: bool) -> bool:
 @contextmanager
 def working(title: str, quiet: bool) -> Iterator[None]:
     """A moving bar while something of unknown length goes on."""
-    with Progress(console=errors, transient=True, disable=quiet or not errors.is_terminal) as bar:
+    if quiet or not errors.is_terminal:
+        yield
+        return
+    with Progress(console=errors, transient=True) as bar:
         bar.add_task(title, total=None)
         yield
 

@@ -12,14 +12,14 @@ T = TypeVar("T")
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of finished units; draws a bar if asked to."""
-    if not show:
-        yield lambda count: None
-        return
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    if not (show and console.is_terminal):
+        yield lambda count: None
+        return
+    with Progress(console=console, transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)
 

@@ -186,7 +186,7 @@ def _clinical(
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_VISIT)
     if "DX" in raw.columns:
         last = frames.as_text(raw["DX"]).str.replace(r"(?s)^.* to ", "", regex=True)
-        raw = raw.assign(DX=last.replace(DX_NAMES))
+        raw = raw.assign(DX=last.map(lambda name: DX_NAMES.get(name, name), na_action="ignore"))
     rest = raw.drop(columns=id)
     if numeric and columns is None:
         rest = _measurements(rest, codes, notes)
