@@ -28,7 +28,6 @@ NOT_RUN = "# not run here: "
 OUTPUT = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PROMISED = ["start", "study", "guide/report", "paper", "published", "method", "which", "migration"]
 PROMISED += ["architecture", "changelog"]
-LACKING: set[str] = set()  # still without an example
 FRAGMENTS = {"scaling.md"}  # pages whose blocks show calls only, with views that the reader has
 
 NEEDS = {"guide/together.md": "dask"}  # extras that pages use
@@ -257,9 +256,7 @@ def resolved(name):
 
 
 @pytest.mark.parametrize("name", public_objects())
-def test_everything_public_has_an_example(name, request):
-    if name in LACKING:
-        request.applymarker(pytest.mark.xfail(reason="no example yet", strict=True))
+def test_everything_public_has_an_example(name):
     doc = inspect.getdoc(resolved(name)) or ""
     assert "Examples\n--------" in doc
     assert ">>> " in doc

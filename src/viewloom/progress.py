@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,14 +13,13 @@ T = TypeVar("T")
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
     """A function to call with the number of finished units; draws a bar if asked to."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda count: None
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
-    if not (show and console.is_terminal):
-        yield lambda count: None
-        return
-    with Progress(console=console, transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         yield lambda count: bar.advance(task, count)
 
