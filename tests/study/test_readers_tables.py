@@ -1,6 +1,7 @@
 """Wide and long tables as spreadsheets, R and Windows write them, and what is refused in which words."""
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -264,6 +265,10 @@ class TestRefusals:
         assert "is a folder" in complaint(tmp_path)
         assert "there is no such file" in complaint(tmp_path / "absent.csv")
         assert "there is no such file" in complaint(tmp_path / "absent.parquet")
+
+    @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file that fails when it is read")
+    def test_failing_disk(self):
+        assert "mem: cannot be read (Input/output error)" in complaint(Path("/proc/self/mem"))
 
     def test_a_line_of_data_in_place_of_the_header_is_not_told(self, write):
         assert "sub-01" not in complaint(write("sub-01,3.5,1.25\nsub-02,2.5,1.5\n"), id="sub")

@@ -187,6 +187,8 @@ def _head(path: Path) -> bytes:
         raise StudyError(f"{path.name}: is a folder, not a table; give the file in it.") from None
     except PermissionError:
         raise StudyError(f"{path.name}: may not be read; ask for permission.") from None
+    except OSError as error:  # a failing disk, a share that is gone
+        raise StudyError(f"{path.name}: cannot be read ({error.strerror}).") from None
 
 
 def _check_text(path: Path, head: bytes) -> None:
