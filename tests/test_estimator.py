@@ -235,6 +235,17 @@ class TestNewSamples:
         alone = model.transform({name: X[7:8] for name, X in views.items()})
         np.testing.assert_allclose(alone[0], together[7], atol=1e-7)
 
+    def test_a_profile_of_zeros_is_absent_whoever_comes_along(self):
+        views, y = planted(noise_views=0)
+        counts = np.random.default_rng(0).poisson(0.05 + 0.5 * (np.arange(150) % 3 == y[:, None]))
+        model = fit({"view0": views["view0"], "counts": counts})
+        new = {"view0": views["view0"][:2], "counts": counts[:2].copy()}
+        new["counts"][0] = 0
+        expected = model.transform({"view0": new["view0"][:1]})
+        for rows in (1, 2):
+            found = model.transform({name: X[:rows] for name, X in new.items()})
+            np.testing.assert_allclose(found[:1], expected, atol=1e-7)
+
     def test_absent_views_by_dict_list_and_nan(self):
         views, y = planted(noise_views=0)
         model = fit(views)

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
-from viewloom.graphs import GRAPHS, KNN, GaussianGraph, Geometry, GramGeometry, make_graph
+from viewloom.graphs import FEW_ROWS, GRAPHS, KNN, GaussianGraph, Geometry, GramGeometry, make_graph
 from viewloom.kernels import Gaussian
 from viewloom.operators import DENSE_EIGEN_SIZE
 
@@ -55,7 +55,9 @@ class TestGeometry:
         assert_array_equal(positions, np.argsort(D, axis=1)[:, :5])
         assert_allclose(near, np.sort(D, axis=1)[:, :5], atol=1e-7)
 
-    @pytest.mark.parametrize("make", [lambda: Geometry(X), lambda: Geometry(X).to(NEW)])
+    @pytest.mark.parametrize(
+        "make", [lambda: Geometry(X), lambda: Geometry(X).to(np.repeat(NEW, 40, axis=0))]
+    )
     def test_neighbours_are_searched_once_and_shared(self, make):
         geometry = make()
         with patch.object(
@@ -187,13 +189,13 @@ class TestKNN:
             near = np.argsort(d)[:5]
             expected[i, near] = np.exp(-(d[near] ** 2) / (d[near[-1]] * graph.scales[near]))
             expected[i] /= np.sqrt(expected[i].sum() * graph.degrees)
-        assert_allclose(rows.toarray(), expected, atol=1e-9)
+        assert_allclose(rows, expected, atol=1e-9)
         assert_array_equal(degree, 1.0)
 
     def test_a_new_sample_on_top_of_copies_stays_finite(self):
         copies = np.vstack([np.tile(X[:1], (9, 1)), X[1:4]])
         geometry = Geometry(copies)
-        rows = KNN(3).fit(geometry).cross(geometry.to(X[:1]))[0].toarray()
+        rows = KNN(3).fit(geometry).cross(geometry.to(X[:1]))[0]
         assert np.isfinite(rows).all()
         assert rows[0, :9].sum() > 0.0
         assert_array_equal(rows[0, 9:], 0.0)
@@ -202,10 +204,12 @@ class TestKNN:
         dense_spot = 1e-5 * X[:10]
         geometry = Geometry(np.vstack([dense_spot, X[10:]]))
         graph = KNN(3).fit(geometry)
-        new = np.vstack([[1e-5, 0.0, 0.0], NEW])
-        together = graph.cross(geometry.to(new))[0].toarray()[0]
-        alone = graph.cross(geometry.to(new[:1]))[0].toarray()[0]
-        assert_allclose(together, alone, rtol=1e-9)
+        many = np.vstack([[1e-5, 0.0, 0.0], *[NEW] * FEW_ROWS])
+        together, few = graph.cross(geometry.to(many))[0], graph.cross(geometry.to(many[:5]))[0]
+        alone = graph.cross(geometry.to(many[:1]))[0]
+        assert [sp.issparse(W) for W in (together, few, alone)] == [True, False, False]
+        assert_allclose(few[:1], alone, rtol=1e-9)
+        assert_allclose(together.toarray()[:5], few, rtol=1e-9)
 
 
 class TestGaussianGraph:

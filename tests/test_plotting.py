@@ -34,6 +34,7 @@ HOSTILE = [
 @pytest.fixture(autouse=True)
 def strict():
     """Any warning fails: layout that collapsed, letters without a glyph, too many figures."""
+    plt.close("all")  # those of other tests in this process
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield

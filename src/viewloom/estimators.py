@@ -65,6 +65,7 @@ from viewloom.views import Views, per_view
 Array = np.ndarray
 EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
 DENSE_BYTES = 4 * 2**30  # nor are matrices of all pairs stored beyond this size
+PLACED_ROWS = 2048  # new samples at a time, so that memory is used again
 
 
 class KernelMultiviewNMF(MultiviewClusterer):
@@ -388,8 +389,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         )
 
     def _memberships_of(self, X: Any) -> Array:
-        samples = self._problem.new_samples(self._check_new_views(X))
-        return as_memberships(self._placed(samples)[0].G_star)
+        views = self._check_new_views(X)
+        parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
+        placed = [self._placed(self._problem.new_samples(part))[0].G_star for part in parts]
+        return as_memberships(np.hstack(placed))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.

@@ -15,13 +15,14 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
-from viewloom.neighbours import approximate_neighbours, fits_single, nearest_in_single
+from viewloom.neighbours import approximate_neighbours, fits_single, nearest_in_single, nearest_to_few
 from viewloom.operators import Explicit, Factored, scaled, top_eigenpairs
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # samples on which a grid of widths is compared
 DISTANCE_ROWS = 256  # of the matrix of distances that are computed at a time
 QUERY_ROWS = 2048  # new samples at a time, since sparse ones have all their distances written out
+FEW_ROWS = 32  # new samples whose edges are stored dense: making sparse matrices takes longer than using them
 EXACT_SEARCH_ROWS = 50_000  # of a dense view, beyond which neighbours are searched with faiss
 
 
@@ -69,6 +70,11 @@ class Geometry:
         return self._gaussian[1]
 
     @cached_property
+    def squared_lengths(self) -> Array:
+        """``||x||^2`` of the samples, in double precision."""
+        return Factored(self.X.astype(np.float64, copy=False)).diagonal()
+
+    @cached_property
     def index(self) -> NearestNeighbors:
         """Index for neighbour queries."""
         return NearestNeighbors().fit(self.X)
@@ -100,6 +106,8 @@ class Geometry:
         """Distances and positions of the samples that are nearest to new ones (n_new x count)."""
         if fits_single(X_new, self.X, count):
             return nearest_in_single(X_new, self.X, count)
+        if X_new.shape[0] <= FEW_ROWS and not sp.issparse(X_new) and not sp.issparse(self.X):
+            return nearest_to_few(X_new, self.X, self.squared_lengths, count)
         starts = range(0, X_new.shape[0], QUERY_ROWS)
         found = [self.index.kneighbors(X_new[i : i + QUERY_ROWS], n_neighbors=count) for i in starts]
         return np.vstack([distances for distances, _ in found]), np.vstack([nearest for _, nearest in found])
@@ -213,7 +221,7 @@ class KNN(BaseEstimator):
         """Graph of the samples of a view."""
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances)
-        W = neighbour_weights(distances, positions, scales, scales, geometry.size)
+        W = edges(neighbour_weights(distances, positions, scales, scales), positions, geometry.size)
         W = ((W + W.T) / 2.0).tocsr()
         return FittedKNN(self.n_neighbors, scales, np.asarray(W.sum(axis=1)).ravel(), W)
 
@@ -240,7 +248,7 @@ class FittedKNN:
         return Laplacian(Explicit(self.S), np.ones(self.S.shape[0]), self.bound)
 
     def cross(self, geometry: CrossGeometry) -> tuple[Any, Array]:
-        """Normalised edges from new samples to training samples (n_new x n, sparse), and degrees."""
+        """Normalised edges from new samples to training samples (n_new x n), and degrees."""
         W = self._edges(geometry)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         return scale_both_sides(W, degrees, self.degrees), np.ones(geometry.size)
@@ -252,7 +260,8 @@ class FittedKNN:
     def _edges(self, geometry: CrossGeometry) -> Any:
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances, floor=float(self.scales.min()))
-        return neighbour_weights(distances, positions, scales, self.scales, len(self.degrees))
+        weights = neighbour_weights(distances, positions, scales, self.scales)
+        return edges(weights, positions, len(self.degrees), dense=len(positions) <= FEW_ROWS)
 
 
 def row_stochastic(W: Any) -> Any:
@@ -319,13 +328,19 @@ def local_scales(distances: Array, floor: float = 0.0) -> Array:
     return np.maximum(scales, floor)
 
 
-def neighbour_weights(
-    distances: Array, positions: Array, scales: Array, other_scales: Array, n: int
-) -> sp.csr_array:
-    """Sparse ``exp(-d_ij^2 / (s_i s_j))`` over given neighbours, rows x n."""
-    count, width = distances.shape
+def neighbour_weights(distances: Array, positions: Array, scales: Array, other_scales: Array) -> Array:
+    """``exp(-d_ij^2 / (s_i s_j))`` of given neighbours; a far one is still one: no row without edges."""
     weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
-    np.maximum(weights, 1e-12, out=weights)  # a far neighbour is still a neighbour: no row without edges
+    return np.asarray(np.maximum(weights, 1e-12, out=weights))
+
+
+def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> Any:
+    """Weights of neighbours at their places among n: rows x n, sparse unless asked otherwise."""
+    count, width = weights.shape
+    if dense:
+        W = np.zeros((count, n))
+        np.put_along_axis(W, positions, weights, axis=1)
+        return W
     index = np.int32 if count * width < 2**31 else np.int64
     firsts = np.arange(0, count * width + 1, width, dtype=index)
     W = sp.csr_array((weights.ravel(), positions.ravel().astype(index), firsts), shape=(count, n))

@@ -47,6 +47,13 @@ def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
     return distances, positions
 
 
+def nearest_to_few(X: Array, Y: Array, squared_lengths: Array, count: int) -> tuple[Array, Array]:
+    """The same in double precision, for few rows of X; ``||y||^2`` is given for all rows of Y."""
+    order = squared_lengths - 2.0 * (X.astype(np.float64, copy=False) @ Y.T)
+    positions = np.argpartition(order, count - 1, axis=1)[:, :count]
+    return _sorted_distances(X, Y, positions)
+
+
 def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
     """The least values of every row, rising, and their places.
 
@@ -82,7 +89,7 @@ def approximate_neighbours(X: Array, count: int) -> tuple[Array, Array]:
     short = np.flatnonzero(found[:, -1] < 0)  # cells with too few samples
     if len(short):
         found[short] = faiss.knn(C[short], C, count + 1)[1]
-    return _sorted_distances(X, _without_self(found))
+    return _sorted_distances(X, X, _without_self(found))
 
 
 def _cells(faiss: Any, C: Array) -> Any:
@@ -107,12 +114,12 @@ def _without_self(positions: Array) -> Array:
     return positions[~own].reshape(len(positions), -1)
 
 
-def _sorted_distances(X: Array, positions: Array) -> tuple[Array, Array]:
-    """Distances to the samples at given positions, in double precision and rising, and those positions."""
+def _sorted_distances(X: Array, Y: Array, positions: Array) -> tuple[Array, Array]:
+    """Distances to the rows of Y at given positions, in double precision and rising, and those positions."""
     distances = np.empty(positions.shape)
     for start in range(0, len(X), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        gaps = X[positions[rows]].astype(np.float64) - X[rows, None]
+        gaps = Y[positions[rows]].astype(np.float64, copy=False) - X[rows, None]
         distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", gaps, gaps))
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)

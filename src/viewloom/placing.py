@@ -7,8 +7,9 @@ Nothing ties new samples to each other, so each is a small convex problem of its
     min over g_a, s   sum_a w_a (g_a^T H_a g_a - 2 b_a^T g_a + lam_a ||g_a - s||^2)
 
 The best ``s`` is the mean of ``g_a``, weighted by the pulls ``w_a lam_a``. With that put in, samples that
-have the same views share one matrix in k v unknowns, which is inverted once. What remains is to keep the
-``g_a`` where memberships may be: ADMM takes turns between the two for all samples at once.
+have the same views share one matrix in k v unknowns. What remains is to keep the ``g_a`` where memberships
+may be. For few samples it is found which of them are zero, turn by turn: a handful of small equations each.
+For many, the matrix is inverted once, and ADMM takes turns between the two for all samples at once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
+from viewloom.solver.updates import project_simplex
 
 Array = np.ndarray
 Project = Callable[[Array], Array]
@@ -28,6 +30,8 @@ TOL, MOST_ROUNDS, CHECK_EVERY = 1e-8, 3000, 5
 RELAXED = 1.6  # steps a little too long get there sooner
 LEAST_CURVATURE = 1e-6  # of the largest
 CACHED_SAMPLES = 1024
+FEW_SAMPLES, FEW_UNKNOWNS, MOST_TURNS = 32, 64, 20  # for which equations are solved instead
+EVEN = 1e-12  # curvature towards the middle, for ties; memberships below it are zero
 
 
 @dataclass(frozen=True)
@@ -105,34 +109,75 @@ def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
 
 
 def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
-    """The matrix of the problem (k x v x k x v) once the consensus is put in; pulls sum to one."""
+    """The matrix of the problem (k v x k v) once the consensus is put in; pulls sum to one."""
     k, v = len(H[0]), len(H)
     Q = np.einsum("ij,ab->iajb", np.eye(k), np.diag(pull) - np.outer(pull, pull))
     for a in range(v):
         Q[:, a, :, a] += weights[a] * H[a]
-    return Q
+    return Q.reshape(k * v, k * v)
 
 
 def _minimised(Q: Array, b: Array, slack: Array, project: Project) -> Array:
-    """Memberships (k x v x n) that minimise ``g^T Q g - 2 b^T g - sum(slack g^2)``, by ADMM.
-
-    Slack, where there is any, is made up for from one round to the next.
-    """
+    """Memberships (k x v x n) that minimise ``g^T Q g - 2 b^T g - sum(slack g^2)``."""
     k, v, n = b.shape
-    sizes = np.einsum("iaia->a", Q) / k
-    root = np.tile(np.sqrt(np.where(sizes > 0.0, sizes, 1.0)), k)  # views count alike
-    values, U = scipy.linalg.eigh(Q.reshape(k * v, k * v) / np.outer(root, root))
+    sizes = np.diagonal(Q).reshape(k, v).mean(axis=0)
+    sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)  # of the curvature of each view
+    b, slack = b.reshape(k * v, n), np.tile(slack, (k, 1))
+    sums = np.tile(np.eye(v), k) if project is project_simplex else np.empty((0, k * v))
+    few = n <= FEW_SAMPLES and k * v <= FEW_UNKNOWNS
+    G = _solved(Q, b, slack, sizes, sums) if few else None
+    if G is None:
+        G = _alternated(Q, b, slack, sizes, lambda x: project(x.reshape(k, v * n)).reshape(k * v, n))
+    return G.reshape(k, v, n)
+
+
+def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array | None:
+    """The minimum by equations for what is not zero, with ``E g = 1``; None where none is found.
+
+    Unknowns that come out negative are set to zero, and zeros that would rather grow are set free, until
+    there are neither (primal-dual active sets). Of equally good answers the most even one is found.
+    """
+    (m, n), c = b.shape, len(E)
+    even = EVEN * sizes
+    K = np.zeros((n, m + c, m + c))
+    K[:, :m, :m] = Q + np.diag(even) - slack.T[:, :, None] * np.eye(m)
+    K[:, :m, m:], K[:, m:, :m] = -E.T, E
+    right = np.hstack([b.T + even * c / m, np.ones((n, c))])
+    free = np.ones((n, m + c), dtype=bool)
+    for _ in range(MOST_TURNS):
+        try:
+            g = np.linalg.solve(np.where(free[:, :, None], K, np.eye(m + c)), (right * free)[:, :, None])
+        except np.linalg.LinAlgError:
+            return None
+        slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
+        wrong = np.where(free[:, :m], g[:, :m, 0], slope) < -EVEN
+        if not wrong.any():
+            return _tidy(g[:, :m, 0].T, E)
+        free[:, :m] ^= wrong
+    return None
+
+
+def _tidy(g: Array, E: Array) -> Array:
+    """What rounding left of zeros and ones, so that samples between two clusters are just between."""
+    g = np.where(g > EVEN, g, 0.0)
+    return g / (E.T @ (E @ g)) if len(E) else g
+
+
+def _alternated(Q: Array, b: Array, slack: Array, sizes: Array, project: Project) -> Array:
+    """The minimum by ADMM; slack, where there is any, is made up for from one round to the next."""
+    root = np.sqrt(sizes)  # views count alike
+    values, U = scipy.linalg.eigh(Q / np.outer(root, root))
     step = float(np.sqrt(max(values[0], LEAST_CURVATURE * values[-1]) * values[-1])) or 1.0
     inverse = (U / (values.clip(0.0) + step)) @ U.T / root[:, None]
-    b, slack, given, kept = b.reshape(k * v, n), np.tile(slack, (k, 1)), inverse / root, inverse * root * step
+    given, kept = inverse / root, inverse * root * step
     offset, loose = given @ b, bool(slack.any())
-    x = z = np.full((k * v, n), 1.0 / k)
-    u = np.zeros((k * v, n))
+    x = z = project(np.zeros_like(b))  # all clusters alike
+    u = np.zeros_like(b)
     for number in range(1, MOST_ROUNDS + 1):
         x = kept @ (z - u) + (given @ (b + slack * x) if loose else offset)
         ahead = RELAXED * x + (1.0 - RELAXED) * z + u
-        z, before = project(ahead.reshape(k, v * n)).reshape(k * v, n), z
+        z, before = project(ahead), z
         u = ahead - z
         if number % CHECK_EVERY == 0 and max(np.abs(z - before).max(), np.abs(z - x).max()) <= TOL:
             break
-    return z.reshape(k, v, n)
+    return z

@@ -215,7 +215,7 @@ class Problem:
 
     def new_samples(self, views: Views) -> NewSamples:
         """New samples brought to the scale of the training samples."""
-        present = telling(views, [view.scaler for view in self.views])
+        present = telling(views, [view.scaler for view in self.views], least=0)
         rows = {a: where for a, where in enumerate(_rows(present)) if present[:, a].any()}
         scaled = {a: self.views[a].scaler.transform(views.blocks[a][where]) for a, where in rows.items()}
         return NewSamples(scaled, rows, len(views))
@@ -266,16 +266,16 @@ def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> flo
     return reconstruction(trace, fit, message.A, membership_gram(G, shard.rho)) / G.shape[1]
 
 
-def telling(views: Views, scalers: list[Any]) -> Array:
+def telling(views: Views, scalers: list[Any], least: int = 2) -> Array:
     """Which sample has which view (n x v); a profile of nothing but zeros says nothing: absent.
 
-    Unless that leaves a sample without any view, or a view with fewer than two samples to learn from.
+    Unless that leaves a sample without any view, or a view with fewer than `least` samples to learn from.
     """
     present = views.present.copy()
     for a, scaler in enumerate(scalers):
         if isinstance(scaler, UnitRows):
             full = present[:, a] & (Factored(views.blocks[a]).diagonal() > 0.0)
-            present[:, a] = full if full.sum() > 1 or len(full) == 1 else present[:, a]
+            present[:, a] = full if full.sum() >= least else present[:, a]
     lost = ~present.any(axis=1)
     present[lost] = views.present[lost]
     return present

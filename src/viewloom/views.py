@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -508,13 +509,16 @@ def _feature_names(X: Any, block: Block, name: str) -> np.ndarray:
     return _numbered(name, block.shape[1])
 
 
+@lru_cache(maxsize=16)
 def _numbered(name: str, count: int) -> np.ndarray:
     """Names of features that came without."""
-    return np.asarray([f"{name}_{j}" for j in range(count)], dtype=object)
+    names = np.asarray([f"{name}_{j}" for j in range(count)], dtype=object)
+    names.flags.writeable = False  # all views of this name and size have them
+    return names
 
 
 def _is_numbered(features: np.ndarray, name: str) -> bool:
-    return list(features) == list(_numbered(name, len(features)))
+    return np.array_equal(features, _numbered(name, len(features)))
 
 
 def _observed(X: Block) -> np.ndarray:
@@ -749,7 +753,7 @@ def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
 
 def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
     """Columns in the order of fit; by position where either side came without names."""
-    if list(found) == list(wanted):
+    if np.array_equal(found, wanted):
         return X
     if set(found) == set(wanted):
         position = {feature: j for j, feature in enumerate(found)}

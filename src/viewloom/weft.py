@@ -14,7 +14,15 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry, GramGeometry, scale_both_sides
+from viewloom.graphs import (
+    FEW_ROWS,
+    KNN,
+    CrossGeometry,
+    FittedKNN,
+    Geometry,
+    GramGeometry,
+    scale_both_sides,
+)
 from viewloom.operators import Factored, scaled, top_eigenpairs, unit_rows
 
 Array = np.ndarray
@@ -54,7 +62,7 @@ class Walk:
         return cls(unit_rows(U * decay), U * continued, degrees)
 
     def features(self, edges: Any) -> Array:
-        """Features of new nodes from their edges (n_new x n, sparse)."""
+        """Features of new nodes from their edges (n_new x n)."""
         own = np.asarray(edges.sum(axis=1)).ravel()
         T = scale_both_sides(edges, np.where(own > 0.0, own, 1.0), self.degrees)
         return unit_rows(np.asarray(T @ self.extension))
@@ -115,9 +123,7 @@ class Weft:
         return WeftRows(edges, rows, scale_both_sides(W, own, self.degrees))
 
     def _woven(self, edges: dict[int, Any], rows: dict[int, Array], n: int, fused: Any) -> Any:
-        total = sp.csr_array((n, self.n))
-        for a, S in edges.items():
-            total = total + self.weights[a] * self._spread(a, S, rows[a], n)
+        total = sum(self.weights[a] * self._spread(a, S, rows[a], n) for a, S in edges.items())
         return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
 
     def _spread(self, a: int, S: Any, rows: Array, n: int) -> Any:
@@ -246,10 +252,14 @@ def overlap(graphs: list[Any], rows: list[Array]) -> Array:
 
 
 def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
-    """A sparse matrix whose rows and columns have their places in a larger one."""
+    """A matrix whose rows and columns have their places in a larger one; dense if S is, and rows are few."""
     if S.shape == shape:
         return S
-    S = S.tocoo()
+    if isinstance(S, np.ndarray) and shape[0] <= FEW_ROWS:
+        W = np.zeros(shape)
+        W[np.ix_(rows, columns)] = S
+        return W
+    S = sp.coo_array(S)
     return sp.csr_array((S.data, (rows[S.row], columns[S.col])), shape=shape)
 
 
