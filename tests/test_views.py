@@ -83,6 +83,13 @@ class TestBuilding:
         assert X.indices.tolist() == [1, 0, 1]
         assert X.data.tolist() == [1.0, 2.0, 3.0]
 
+    @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix])
+    def test_positions_beyond_the_shape_are_refused(self, kind):
+        X = kind(np.eye(3))
+        X.indices[1] = 10**9
+        with pytest.raises(ValueError, match=r"View 'snp': .*indices"):
+            Views({"snp": X})
+
     @pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, sp.csr_array])
     @pytest.mark.parametrize(
         ("dtype", "kept"), [("f4", "f4"), ("f8", "f8"), ("i8", "f8"), ("u1", "f8"), ("?", "f8")]

@@ -1,10 +1,11 @@
-"""Changes that keep an input alive: cells of tables, lines of study files; those of models have a module."""
+"""Changes that keep an input alive: cells of tables, lines of study files; models and HDF5 have modules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
 
+from fuzzing.hdf5 import mutated_hdf5
 from fuzzing.models import Mutate, mutated_model
 
 CELLS = [
@@ -176,4 +177,5 @@ MUTATIONS: dict[str, Callable[[bytes, Random, Mutate], bytes]] = {
     "table": mutated_table,
     "toml": mutated_toml,
     "model": mutated_model,
+    "hdf5": mutated_hdf5,
 }

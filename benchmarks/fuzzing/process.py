@@ -27,8 +27,8 @@ LENGTH = {
     "load": 60_000,
     "predict": 90_000,
     "report": 400_000,
-    "h5ad": 60_000,
-    "h5mu": 90_000,
+    "h5ad": 250_000,
+    "h5mu": 250_000,
 }  # bytes; else:
 SHORT = 8_000
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from fuzzing.targets import ADNI, CUT, DIALECTS, LONG, NAMES, TABLE
 
@@ -203,8 +205,17 @@ def matrices(kind: str) -> Iterator[bytes]:
     data.layers["log"] = X
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "t")
-        data.write_h5ad(path) if kind == "h5ad" else mudata.MuData({"rna": data}).write(path)
-        yield b"\0" + path.read_bytes()
+        for number, kept in enumerate((data, _sparse(data))):
+            kept.write_h5ad(path) if kind == "h5ad" else mudata.MuData({"rna": kept}).write(path)
+            yield bytes([number]) + path.read_bytes()
+
+
+def _sparse(data: Any) -> Any:
+    """The same with sparse matrices and a column of kinds."""
+    data = data.copy()
+    data.X, data.layers["log"] = sp.csr_matrix(data.X), sp.csc_matrix(data.layers["log"])
+    data.obs["kind"] = pd.Categorical(["a", "b"])
+    return data
 
 
 def _with_options(contents: list[bytes], options: list) -> Iterator[bytes]:

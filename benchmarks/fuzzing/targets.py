@@ -239,6 +239,6 @@ TARGETS: Mapping[str, Target] = {
     "look": Target(folder_of_files, mutation="table"),
     "parquet": Target(table_by("table", PARQUET, "t.parquet")),
     "report": Target(summary),
-    "h5ad": Target(table_by("h5ad", [{}, {"layer": "log"}], "t.h5ad"), (StudyError, ImportError)),
-    "h5mu": Target(table_by("h5mu", [{"modality": "rna"}], "t.h5mu"), (StudyError, ImportError)),
+    "h5ad": Target(table_by("h5ad", [{}, {"layer": "log"}], "t.h5ad"), (StudyError, ImportError), "hdf5"),
+    "h5mu": Target(table_by("h5mu", [{"modality": "rna"}], "t.h5mu"), (StudyError, ImportError), "hdf5"),
 }

@@ -413,6 +413,8 @@ def _as_block(X: Any, name: str) -> Block:
     try:
         X = X if sp.issparse(X) else np.asarray(X)
         _check_kind(X)
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)  # positions beyond the shape would be written to memory
         with np.errstate(over="ignore"):  # what double precision cannot hold is infinite, and told as such
             X = check_array(
                 X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0

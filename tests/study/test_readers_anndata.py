@@ -13,11 +13,22 @@ from viewloom.study.readers import sniff
 from viewloom.study.readers.anndata import read_h5ad, read_h5mu
 
 RNA = np.array([[1.0, 0.0, 2.5], [0.0, np.nan, 1.0]])
+BEYOND = np.array([0, 2, 1, 10**9], dtype=np.int32)
 
 
 def data(X=RNA, ids=("01", "02"), names=("TP53", "APOE", "MT-CO1")):
     anndata = pytest.importorskip("anndata")
+    anndata.settings.allow_write_nullable_strings = True  # the text of pandas 3
     return anndata.AnnData(X, obs=pd.DataFrame(index=list(ids)), var=pd.DataFrame(index=list(names)))
+
+
+def changed(folder, X, change):
+    """A file that was written well, and changed."""
+    path = folder / "x.h5ad"
+    data(X).write_h5ad(path)
+    with pytest.importorskip("h5py").File(path, "r+") as file:
+        change(file)
+    return path
 
 
 class TestH5ad:
@@ -46,7 +57,7 @@ class TestH5ad:
     @pytest.mark.filterwarnings("ignore:.*names are not unique")
     def test_repeated_names(self, tmp_path):
         data(ids=("01", "01")).write_h5ad(tmp_path / "ids.h5ad")
-        with pytest.raises(StudyError, match="column 'obs_names' has 1 rows whose id appeared before"):
+        with pytest.raises(StudyError, match="column 'obs_names' has 1 row whose id appeared before"):
             read_h5ad(tmp_path / "ids.h5ad")
         data(names=("a", "a", "b")).write_h5ad(tmp_path / "names.h5ad")
         with pytest.raises(StudyError, match="1 column names occur more than once: 'a'"):
@@ -65,6 +76,25 @@ class TestH5ad:
             file["something"] = [1, 2]
         with pytest.raises(StudyError, match=r"cannot be read as \.h5ad|there is no X"):
             read_h5ad(path)
+
+    def test_what_would_reach_beyond_the_matrix(self, tmp_path):
+        """Positions of a sparse matrix are written to memory as they are."""
+        path = changed(tmp_path, sp.csr_matrix(RNA), lambda file: file["X/indices"].write_direct(BEYOND))
+        with pytest.raises(StudyError, match="the sparse matrix is damaged; write it again"):
+            read_h5ad(path)
+
+    def test_a_group_within_itself(self, tmp_path):
+        path = changed(tmp_path, RNA, lambda file: file.__setitem__("uns/more", file["uns"]))
+        with pytest.raises(StudyError, match="holds a group that is there twice"):
+            read_h5ad(path)
+
+    @pytest.mark.parametrize(
+        "X", [np.array([[1j, 0, 2]]), np.array([["a", "b", "c"]])], ids=["complex", "text"]
+    )
+    def test_what_is_not_a_number(self, tmp_path, X):
+        data(X, ids=("01",)).write_h5ad(tmp_path / "x.h5ad")
+        with pytest.raises(StudyError, match=r"something else than numbers|cannot be read"):
+            read_h5ad(tmp_path / "x.h5ad")
 
 
 class TestH5mu:
