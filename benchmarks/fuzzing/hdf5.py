@@ -41,7 +41,7 @@ def mutated_hdf5(content: bytes, random: Random, mutate: Mutate) -> bytes:
         with h5py.File(file, "r+") as root:
             for _ in range(random.choice([1, 1, 2, 3])):
                 random.choice(CHANGES)(root, list(names(root)), random)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError, AttributeError):
         return content
     changed = before + file.getvalue()
     return changed if len(changed) <= LARGEST else content
