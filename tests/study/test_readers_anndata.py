@@ -22,10 +22,11 @@ def data(X=RNA, ids=("01", "02"), names=("TP53", "APOE", "MT-CO1")):
     return anndata.AnnData(X, obs=pd.DataFrame(index=list(ids)), var=pd.DataFrame(index=list(names)))
 
 
-def changed(folder, X, change):
+def changed(folder, X, change, **layers):
     """A file that was written well, and changed."""
-    path = folder / "x.h5ad"
-    data(X).write_h5ad(path)
+    path, table = folder / "x.h5ad", data(X)
+    table.layers.update(layers)
+    table.write_h5ad(path)
     with pytest.importorskip("h5py").File(path, "r+") as file:
         change(file)
     return path
@@ -83,10 +84,30 @@ class TestH5ad:
         with pytest.raises(StudyError, match="the sparse matrix is damaged; write it again"):
             read_h5ad(path)
 
-    def test_a_group_within_itself(self, tmp_path):
-        path = changed(tmp_path, RNA, lambda file: file.__setitem__("uns/more", file["uns"]))
-        with pytest.raises(StudyError, match="holds a group that is there twice"):
+    def test_what_is_not_asked_for_is_not_read(self, tmp_path):
+        """Nor can it do harm: groups within themselves, positions beyond a matrix."""
+
+        def spoil(file):
+            file["uns/more"] = file["uns"]
+            file["layers/log/indices"][...] = BEYOND
+            del file["obsp"]
+            file.move("layers/log", "obsp")
+
+        path = changed(tmp_path, RNA, spoil, log=sp.csr_matrix(RNA))
+        assert_array_equal(read_h5ad(path), RNA)
+
+    def test_names_that_do_not_fit(self, tmp_path):
+        path = changed(tmp_path, RNA, lambda file: file.move("obs", "uns/obs") or file.copy("var", "obs"))
+        with pytest.raises(StudyError, match="does not fit the names of its rows and columns"):
             read_h5ad(path)
+
+    def test_a_table_in_place_of_layers_is_not_told(self, tmp_path):
+        def spoil(file):
+            del file["layers"]
+            file["layers"] = ["secret"]
+
+        with pytest.raises(StudyError, match="no layer 'log'; there are none"):
+            read_h5ad(changed(tmp_path, RNA, spoil), layer="log")
 
     @pytest.mark.parametrize(
         "X", [np.array([[1j, 0, 2]]), np.array([["a", "b", "c"]])], ids=["complex", "text"]
@@ -112,11 +133,8 @@ class TestH5mu:
             read_h5mu(path, modality="proteins")
 
 
-@pytest.mark.parametrize(
-    ("library", "read"),
-    [("anndata", read_h5ad), ("mudata", lambda path: read_h5mu(path, modality="rna"))],
-)
-def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, library, read):
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf"needs {library}: pip install viewloom\[omics\]"):
+@pytest.mark.parametrize("read", [read_h5ad, lambda path: read_h5mu(path, modality="rna")])
+def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, read):
+    monkeypatch.setitem(sys.modules, "anndata.io", None)
+    with pytest.raises(ImportError, match=r"needs anndata: pip install viewloom\[omics\]"):
         read(tmp_path / "x")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from viewloom.views import listed
 
 CORRECT = "correct the matrix, or leave the columns out with exclude"
 ONE_ROW = "keep one observation per subject"
+NO_NUMBERS = "the matrix holds something else than numbers; choose a layer."
 HEADS = (b"\x89HDF", b"MuData")  # MuData writes its name before the HDF5
 
 
@@ -46,15 +48,11 @@ def read_h5mu(
     Raises
     ------
     ImportError
-        Without mudata (``pip install viewloom[omics]``).
+        Without anndata (``pip install viewloom[omics]``).
     """
     path = Path(path)
-    data = _opened(_library("mudata").read_h5mu, path)
-    if modality not in data.mod:
-        names = [str(name) for name in data.mod]
-        hint = nearest(modality, names) or f"; there are {listed(names) or 'none'}."
-        raise StudyError(f"{path.name}: no modality {modality!r}{hint}")
-    return _as_frame(data.mod[modality], layer, columns, exclude, path)
+    with _opened(path) as file:
+        return _as_frame(_chosen(file.get("mod"), modality, "modality", path), layer, columns, exclude, path)
 
 
 def read_h5ad(
@@ -79,27 +77,27 @@ def read_h5ad(
     ImportError
         Without anndata (``pip install viewloom[omics]``).
     """
-    data = _opened(_library("anndata").read_h5ad, Path(path))
-    return _as_frame(data, layer, columns, exclude, Path(path))
+    path = Path(path)
+    with _opened(path) as file:
+        return _as_frame(file, layer, columns, exclude, path)
 
 
-def _library(name: str) -> ModuleType:
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The file; HDF5 that holds something else fails in too many ways to list."""
     try:
-        return import_module(name)
+        h5py: Any = import_module("h5py")
+        import_module("anndata.io")
     except ImportError as error:
-        raise ImportError(f"This file needs {name}: pip install viewloom[omics]") from error
-
-
-def _opened(read: Any, path: Path) -> Any:
-    """The file's content; HDF5 that holds something else fails in too many ways to list."""
+        raise ImportError("This file needs anndata: pip install viewloom[omics]") from error
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
-    with path.open("rb") as file:
-        if not file.read(8).startswith(HEADS):
+    with path.open("rb") as opened:
+        if not opened.read(8).startswith(HEADS):
             raise StudyError(f"{path.name}: is not an HDF5 file; check path and format.")
     try:
-        _check_groups(path)
-        return read(path)
+        with h5py.File(path, "r") as file:
+            yield file
     except StudyError:
         raise
     except MemoryError:
@@ -109,40 +107,56 @@ def _opened(read: Any, path: Path) -> Any:
         raise StudyError(f"{path.name}: cannot be read as {path.suffix} ({kind}); write it again.") from None
 
 
-def _check_groups(path: Path) -> None:
-    """Refuse groups that are there twice, perhaps within themselves, where reading would not end."""
-    h5py: Any = import_module("h5py")
-    with h5py.File(path, "r") as file:
-        waiting, seen = [file], set()
-        while waiting:
-            group = waiting.pop()
-            address = h5py.h5o.get_info(group.id).addr
-            if address in seen:
-                raise StudyError(f"{path.name}: holds a group that is there twice; write it again.")
-            seen.add(address)
-            waiting += [node for node in map(group.get, group) if isinstance(node, h5py.Group)]
-
-
-def _as_frame(data: Any, layer: str | None, columns: Patterns, exclude: Patterns, path: Path) -> pd.DataFrame:
-    """Observations in rows, variables in columns."""
-    if layer is not None and layer not in data.layers:
-        names = [str(name) for name in data.layers]
-        hint = nearest(layer, names) or f"; there are {listed(names) or 'none'}."
-        raise StudyError(f"{path.name}: no layer {layer!r}{hint}")
-    matrix = data.X if layer is None else data.layers[layer]
-    if matrix is None:
+def _as_frame(
+    group: Any, layer: str | None, columns: Patterns, exclude: Patterns, path: Path
+) -> pd.DataFrame:
+    """Observations in rows, variables in columns; of all that is in the file, only these are read."""
+    if layer is not None:
+        matrix = _chosen(group.get("layers"), layer, "layer", path)
+    elif "X" in group:
+        matrix = group["X"]
+    else:
         raise StudyError(f"{path.name}: there is no X; choose a layer.")
-    wide = pd.DataFrame(_dense(matrix, path), columns=data.var_names.astype(str))
+    values, names = _dense(matrix, path), {axis: _names(group[axis]) for axis in ("obs", "var")}
+    if values.shape != (len(names["obs"]), len(names["var"])):
+        raise StudyError(
+            f"{path.name}: the matrix does not fit the names of its rows and columns; write it again."
+        )
+    wide = pd.DataFrame(values, columns=names["var"])
     notes: list[str] = []
-    ids = frames.checked_ids(pd.Series(data.obs_names.astype(str), name="obs_names"), path, hint=ONE_ROW)
+    ids = frames.checked_ids(pd.Series(names["obs"], name="obs_names"), path, hint=ONE_ROW)
     chosen = frames.select(wide, columns, exclude, path, notes)
     return frames.finish(frames.numbers(chosen, (), path, notes, way_out=CORRECT), ids, path, notes)
 
 
-def _dense(matrix: Any, path: Path) -> np.ndarray:
+def _chosen(nodes: Any, name: str, what: str, path: Path) -> Any:
+    """The modality or layer of that name."""
+    names = list(nodes) if hasattr(nodes, "keys") else []
+    if name not in names:
+        hint = nearest(name, names) or f"; there are {listed(names) or 'none'}."
+        raise StudyError(f"{path.name}: no {what} {name!r}{hint}")
+    return nodes[name]
+
+
+def _names(table: Any) -> pd.Index:
+    """Names of observations or variables, without the rest of their table unless it is of an old kind."""
+    from anndata.io import read_elem
+
+    if "_index" in table.attrs:
+        return pd.Index(np.asarray(read_elem(table[table.attrs["_index"]]), dtype=object)).astype(str)
+    return read_elem(table).index.astype(str)
+
+
+def _dense(node: Any, path: Path) -> np.ndarray:
     """The numbers of a matrix; positions of a sparse one are checked, since nobody else does."""
-    if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf":
-        raise StudyError(f"{path.name}: the matrix holds something else than numbers; choose a layer.")
+    from anndata.io import read_elem
+
+    kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
+    if not hasattr(node, "shape") and not str(kind).startswith(("csr", "csc")):  # a group of something else
+        raise StudyError(f"{path.name}: {NO_NUMBERS}")
+    matrix = read_elem(node)
+    if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf" or matrix.ndim != 2:
+        raise StudyError(f"{path.name}: {NO_NUMBERS}")
     if not sp.issparse(matrix):
         return np.asarray(matrix, dtype=np.float64)
     try:
