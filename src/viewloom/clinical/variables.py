@@ -11,6 +11,7 @@ import pandas as pd
 
 Array = np.ndarray
 CONSTANT = "all values are the same"
+LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +27,12 @@ class Variable:
 def as_numbers(column: Any) -> Array:
     """A column as numbers, NaN for all else.
 
-    >>> as_numbers([1, "2.5", "unknown", None]).tolist()
-    [1.0, 2.5, nan, nan]
+    >>> as_numbers([1, "2.5", "unknown", None, 10**400]).tolist()
+    [1.0, 2.5, nan, nan, nan]
     """
-    values = pd.to_numeric(pd.Series(column).astype(object), errors="coerce")
+    cells = pd.Series(column).astype(object)
+    beyond = cells.map(lambda cell: isinstance(cell, int) and abs(cell) > LARGEST)  # what no float holds
+    values = pd.to_numeric(cells.mask(beyond.astype(bool)), errors="coerce")
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 

@@ -99,7 +99,7 @@ def read_tadpole(
     path, notes = Path(path), list[str]()
     raw = _aged(visit_rows(path, id, visit, notes))
     if "DXCHANGE" in raw.columns:
-        change = pd.to_numeric(raw["DXCHANGE"], errors="coerce").map(DX_CHANGE)
+        change = frames.as_numbers(raw["DXCHANGE"]).map(DX_CHANGE)
         raw = raw.assign(DX=change.fillna(raw["DX"]) if "DX" in raw.columns else change)
     codes = TADPOLE_CODES if missing_codes is None else missing_codes
     frame = _clinical(raw, path, id, columns, exclude, codes, numeric, notes)
@@ -167,7 +167,7 @@ def _aged(raw: pd.DataFrame) -> pd.DataFrame:
     """The age at the visit; the tables repeat that at baseline on every row."""
     if not {"AGE", "Years_bl"} <= set(raw.columns):
         return raw
-    age, years = (pd.to_numeric(raw[name], errors="coerce") for name in ("AGE", "Years_bl"))
+    age, years = (frames.as_numbers(raw[name]) for name in ("AGE", "Years_bl"))
     first = raw["VISCODE"].isin(SAME_VISIT["bl"]) if "VISCODE" in raw.columns else False
     return raw.assign(AGE=age + years.mask(first & years.isna(), 0.0))
 

@@ -127,6 +127,11 @@ def as_text(cells: pd.Series) -> pd.Series:
     return text.where(cells.notna().to_numpy() & (text != "").to_numpy())
 
 
+def as_numbers(cells: pd.Series) -> pd.Series:
+    """Cells as numbers, NaN for all else; by way of text, since whole numbers may be too large for floats."""
+    return pd.to_numeric(as_text(cells), errors="coerce")
+
+
 def clean_ids(cells: pd.Series, path: Path) -> pd.Series:
     """Ids as text, with leading zeros; blanks, and ids that a spreadsheet has spoilt, are errors."""
     text, where = as_text(cells), f"{path.name}: column {cells.name!r}"

@@ -92,7 +92,7 @@ def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) ->
 def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.DataFrame:
     """Of rows that agree in columns `same`, one: the best rated, then the newest."""
     run = pd.to_datetime(_column_or_nan(raw, "RUNDATE"), errors="coerce", format="mixed")
-    image = pd.to_numeric(_column_or_nan(raw, "IMAGEUID"), errors="coerce")
+    image = frames.as_numbers(_column_or_nan(raw, "IMAGEUID"))
     order = raw.assign(_run=run, _image=image).sort_values(
         ["_rating", "_run", "_image"], ascending=[True, False, False], kind="stable", na_position="last"
     )
