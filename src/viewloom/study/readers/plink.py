@@ -124,7 +124,8 @@ def _bed_path(path: Path) -> Path:
 def _read_beside(path: Path, names: list[str]) -> pd.DataFrame:
     """A ``.fam`` or ``.bim``: no header, blanks or tabs between cells, all text."""
     try:
-        table = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, keep_default_na=False)
+        with path.open(encoding="utf-8", newline=None) as file:  # see text.load
+            table = pd.read_csv(file, sep=r"\s+", header=None, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         raise StudyError(f"{path.name}: the file is empty.") from None
     except (pd.errors.ParserError, UnicodeDecodeError):

@@ -106,19 +106,20 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if text is None or name in text]
     try:
-        frame = pd.read_csv(
-            path,
-            sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
-            decimal=dialect.decimal,
-            encoding=dialect.encoding,
-            header=0,
-            names=list(range(len(header))),
-            skiprows=dialect.skip,
-            dtype=dict.fromkeys(as_text, str),
-            na_values=MISSING,
-            skipinitialspace=True,
-            low_memory=False,
-        )
+        # Python turns every line end into \n: on lone \r the parser of pandas 2 may not come to an end
+        with path.open(encoding=dialect.encoding, newline=None) as file:
+            frame = pd.read_csv(
+                file,
+                sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
+                decimal=dialect.decimal,
+                header=0,
+                names=list(range(len(header))),
+                skiprows=dialect.skip,
+                dtype=dict.fromkeys(as_text, str),
+                na_values=MISSING,
+                skipinitialspace=True,
+                low_memory=False,
+            )
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
     except ValueError as error:  # among them those of the parser
