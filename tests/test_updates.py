@@ -216,6 +216,13 @@ class TestGStar:
         G = [random_memberships(rng, 2, 3) for _ in quadratics]
         np.testing.assert_allclose(consensus(G, quadratics), (G[0] + G[1]) / 2)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_a_sample_whose_views_do_not_pull_has_their_mean(self, dtype):
+        G = [np.array([[1.0, 0.0]], dtype), np.array([[0.0, 0.0]], dtype), np.array([[1.0]], dtype)]
+        found = update_G_star(G, np.array([0.0, 0.0, 10.0]), [slice(None), slice(None), np.array([1])], 2)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, [[0.5, 1.0]], rtol=1e-6)
+
 
 class TestBeta:
     @pytest.mark.parametrize("gamma", [1.5, 2.0, 4.0])

@@ -17,7 +17,6 @@ CACHED_SAMPLES = 8192  # whose memberships stay in the processor's cache through
 SETTLED = 5e-7  # what single precision cannot tell: a sample whose first step is shorter takes no others
 SHORTEST = 1e-4  # curvature by slope: longer steps cross the simplex many times, and lose digits
 MOST_COMPARED = 16  # rows that are sorted by comparisons between them
-NO_PULL = 2.0**-300  # stands for a weight of zero, so that views without pull have a mean
 
 
 def project_simplex(V: Array) -> Array:
@@ -338,10 +337,11 @@ def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Arra
     `pull` are the weights ``beta^gamma lam``. Where all of a sample's are zero every ``G_star`` is a
     minimiser; the plain mean of its views is taken.
     """
-    weights = np.maximum(pull, NO_PULL) / max(float(pull.max()), NO_PULL)
+    dtype = G[0].dtype.type
+    none = float(np.sqrt(np.finfo(dtype).tiny))  # stands for zero, so that views without pull have a mean
+    weights = np.maximum(pull / (pull.max() or 1.0), none)
     if all(isinstance(where, slice) for where in rows):
         return _weighted_sum(G, weights / weights.sum())
-    dtype = G[0].dtype.type
     total, norm = np.zeros((G[0].shape[0], n), dtype), np.zeros(n, dtype)
     for g, weight, where in zip(G, weights, rows, strict=True):
         total[:, where] += dtype(weight) * g
