@@ -96,6 +96,14 @@ class TestH5ad:
         path = changed(tmp_path, RNA, spoil, log=sp.csr_matrix(RNA))
         assert_array_equal(read_h5ad(path), RNA)
 
+    def test_a_matrix_within_itself(self, tmp_path):
+        def spoil(file):
+            file["X/more"] = file["X"]
+            file["X"].attrs["encoding-type"] = "dict"
+
+        with pytest.raises(StudyError, match="cannot be read"):
+            read_h5ad(changed(tmp_path, sp.csr_matrix(RNA), spoil))
+
     def test_names_that_do_not_fit(self, tmp_path):
         path = changed(tmp_path, RNA, lambda file: file.move("obs", "uns/obs") or file.copy("var", "obs"))
         with pytest.raises(StudyError, match="does not fit the names of its rows and columns"):

@@ -20,7 +20,6 @@ from viewloom.views import listed
 
 CORRECT = "correct the matrix, or leave the columns out with exclude"
 ONE_ROW = "keep one observation per subject"
-NO_NUMBERS = "the matrix holds something else than numbers; choose a layer."
 HEADS = (b"\x89HDF", b"MuData")  # MuData writes its name before the HDF5
 
 
@@ -140,23 +139,16 @@ def _chosen(nodes: Any, name: str, what: str, path: Path) -> Any:
 
 def _names(table: Any) -> pd.Index:
     """Names of observations or variables, without the rest of their table unless it is of an old kind."""
-    from anndata.io import read_elem
-
     if "_index" in table.attrs:
-        return pd.Index(np.asarray(read_elem(table[table.attrs["_index"]]), dtype=object)).astype(str)
-    return read_elem(table).index.astype(str)
+        return pd.Index(np.asarray(_element(table[table.attrs["_index"]]), dtype=object)).astype(str)
+    return _element(table).index.astype(str)
 
 
 def _dense(node: Any, path: Path) -> np.ndarray:
     """The numbers of a matrix; positions of a sparse one are checked, since nobody else does."""
-    from anndata.io import read_elem
-
-    kind = node.attrs.get("encoding-type", node.attrs.get("h5sparse_format", ""))
-    if not hasattr(node, "shape") and not str(kind).startswith(("csr", "csc")):  # a group of something else
-        raise StudyError(f"{path.name}: {NO_NUMBERS}")
-    matrix = read_elem(node)
+    matrix = _element(node)
     if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf" or matrix.ndim != 2:
-        raise StudyError(f"{path.name}: {NO_NUMBERS}")
+        raise StudyError(f"{path.name}: the matrix holds something else than numbers; choose a layer.")
     if not sp.issparse(matrix):
         return np.asarray(matrix, dtype=np.float64)
     try:
@@ -164,3 +156,12 @@ def _dense(node: Any, path: Path) -> np.ndarray:
     except ValueError:
         raise StudyError(f"{path.name}: the sparse matrix is damaged; write it again.") from None
     return np.asarray(matrix.toarray(), dtype=np.float64)
+
+
+def _element(node: Any) -> Any:
+    """An array, or a group of arrays; groups within groups, which might hold themselves, are not read."""
+    from anndata.io import read_elem
+
+    if hasattr(node, "keys") and any(hasattr(part, "keys") for part in node.values()):
+        raise ValueError("groups within groups")
+    return read_elem(node)
