@@ -415,15 +415,21 @@ def _as_block(X: Any, name: str) -> Block:
         _check_kind(X)
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)  # positions beyond the shape would be written to memory
-        with np.errstate(over="ignore"):  # what double precision cannot hold is infinite, and told as such
-            X = check_array(
-                X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0
-            )
+        if not _is_plain(X):  # of one row, checks take longer than all else
+            with np.errstate(over="ignore"):  # what double precision cannot hold is told as infinite
+                X = check_array(
+                    X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0
+                )
     except (ValueError, TypeError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"View {name!r}: {_without_values(str(error))}") from None
     X = _canonical(X) if sp.issparse(X) else X
     return X.astype(np.float64) if X.dtype == np.float32 and _needs_double(X) else X
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether an array is one to compute with already."""
+    return type(X) is np.ndarray and X.dtype in FLOATS and X.shape[1] > 0
 
 
 def _needs_double(X: Block) -> bool:
