@@ -109,8 +109,8 @@ def _scaled(scaler: Any, X: Any) -> Any:
     """``scaler.transform(X)``, without the checks of scikit-learn where they take longer than all else."""
     if not (isinstance(scaler, StandardScaler) and scaler.with_mean and isinstance(X, np.ndarray)):
         return scaler.transform(X)
-    centred = np.subtract(X, scaler.mean_, out=np.empty_like(X), casting="same_kind")
-    return np.divide(centred, scaler.scale_, out=centred, casting="same_kind")
+    mean, scale = (values.astype(X.dtype, copy=False) for values in (scaler.mean_, scaler.scale_))
+    return (X - mean) / scale
 
 
 def _looks_like_counts(X: Any) -> bool:
