@@ -150,10 +150,10 @@ def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array |
         except np.linalg.LinAlgError:
             return None
         slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
-        wrong = np.where(free[:, :m], g[:, :m, 0], slope) < -EVEN
-        if not wrong.any():
+        settled = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # not so where a number is not finite
+        if settled.all():
             return _tidy(g[:, :m, 0].T, E)
-        free[:, :m] ^= wrong
+        free[:, :m] ^= ~settled
     return None
 
 
