@@ -241,10 +241,11 @@ def _load_parquet(path: Path) -> pd.DataFrame:
         raise ImportError("Parquet files need pyarrow: pip install viewloom[study]")
     try:
         frame = pd.read_parquet(path)
+        named = [name for name in frame.index.names if name is not None]
+        frame = frame.reset_index(level=named) if named else frame
+        frame.select_dtypes("string").astype(object)  # text is decoded now: pandas 3 would leave it for later
     except Exception:  # of pyarrow, and of pandas that believes what the file says of itself; may quote it
         raise StudyError(f"{path.name}: is not a whole Parquet file; write it again.") from None
-    named = [name for name in frame.index.names if name is not None]
-    frame = frame.reset_index(level=named) if named else frame
     return frame.set_axis(frame.columns.astype(str), axis=1)
 
 
