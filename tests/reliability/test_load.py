@@ -3,19 +3,16 @@
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import viewloom as vl
 from viewloom.simulate import adni_like
-from viewloom.solver.shard import ONE_BLAS_THREAD
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -31,29 +28,6 @@ def test_fits_side_by_side():
         digests = list(pool.map(load.fitted, [0, 1, 0, 0]))
     assert digests[0] == digests[2] == digests[3] == load.fitted(0)
     assert digests[0] != digests[1]
-
-
-def test_fits_in_threads_leave_blas_as_it_was():
-    """Whoever leaves last gives the threads back, not whoever came last."""
-    with threadpool_limits(2, user_api="blas"), ExitStack() as first:
-        before = blas_threads()
-        first.enter_context(ONE_BLAS_THREAD)
-        with ONE_BLAS_THREAD:
-            first.close()
-            assert 1 in blas_threads()  # others may have been loaded since
-        assert blas_threads() == before
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(small_model, range(8)))
-        assert blas_threads() == before
-
-
-def blas_threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-
-def small_model(seed):
-    views, _ = vl.simulate.blobs_views(60, random_state=seed)
-    return vl.KernelMultiviewNMF(3, random_state=0).fit(views)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from threading import Lock
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -103,7 +102,7 @@ class Shard:
             for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
         ]
         now = Memberships([block.G for block in self.blocks], self.G_star)
-        with ONE_BLAS_THREAD:  # products of k x k: threads only wait for each other
+        with _blas().limit(limits=1, user_api="blas"):  # products of k x k: threads only wait for each other
             moved = update_G(now, quadratics, self.project, n_steps)
         self.G_star = moved.G_star
         for block, g in zip(self.blocks, moved.G, strict=True):
@@ -133,34 +132,10 @@ class Shard:
         return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
 
 
-class OneBlasThread:
-    """BLAS of one thread while any thread of the program is inside; then as many as there were.
-
-    The limit is the process's: threads that each took it back on leaving would leave it behind.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._limit: Any = None
-
-    @cached_property
-    def _libraries(self) -> ThreadpoolController:
-        return ThreadpoolController()  # takes a while to look for them
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._limit = self._libraries.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-ONE_BLAS_THREAD = OneBlasThread()
+@cache
+def _blas() -> ThreadpoolController:
+    """What sets the number of BLAS threads; looking for the libraries takes a while."""
+    return ThreadpoolController()
 
 
 class Team(Protocol):
