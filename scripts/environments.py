@@ -33,7 +33,6 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
 OLD = ("plot", "study", "dask", "data")
-
 TESTS = {"omics": "tests/study/test_readers_anndata.py"}  # anndata does not allow what make test installs
 
 FIT = "import viewloom as vl; v, y = vl.simulate.blobs_views(60, 2, 3, random_state=0); "
