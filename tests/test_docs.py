@@ -295,7 +295,7 @@ def site(tmp_path_factory):
     source = shutil.copytree(
         DOCS, folder / "docs", ignore=shutil.ignore_patterns("_build", "_generated", "gallery")
     )
-    for name in ("examples", "src", "CHANGELOG.md", "pyproject.toml"):
+    for name in ("examples", "src", "CHANGELOG.md", "SECURITY.md", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
     images = "suppress_warnings=config.cache,image.not_readable"  # figures of the gallery, which has not run
     options = ["-W", "--keep-going", "-q", "-b", "html", "-D", "plot_gallery=0", "-D", images]

@@ -107,8 +107,14 @@ def column(browser, number, table=FEATURES):
 
 
 def button(browser, label, table=FEATURES):
-    buttons = browser.find_elements("css selector", f"{table} thead button")
-    return next(found for found in buttons if found.text == label)
+    """The button that shows a label, once it is drawn."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def drawn(browser):
+        buttons = browser.find_elements("css selector", f"{table} thead button")
+        return next((found for found in buttons if found.text == label), None)
+
+    return WebDriverWait(browser, 10).until(drawn)
 
 
 def sorting(browser, table=FEATURES):
