@@ -102,10 +102,9 @@ def main(argv: list[str] | None = None) -> int:
     if audit.not_asked:
         print(f"{len(audit.not_asked)} packages could not be asked for: {', '.join(audit.not_asked)}")
         behind = outdated(audit.not_asked)
-        print(
-            f"  {len(audit.not_asked) - len(behind)} of them are the newest release; {len(behind)} are not:"
-        )
-        print("\n".join(f"  {name}: {number} is newer" for name, number in behind.items()))
+        print(f"{len(audit.not_asked) - len(behind)} of them are the newest release")
+        for name, number in behind.items():
+            print(f"  {name}: {number} is newer")
     if options.json:
         options.json.write_text(json.dumps(asdict(audit), indent=1), encoding="utf-8")
     return audit.code

@@ -6,7 +6,7 @@ Other bytes are left alone: on some, the HDF5 library itself does not come back 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -40,18 +40,18 @@ def mutated_hdf5(content: bytes, random: Random, mutate: Mutate) -> bytes:
     try:
         with h5py.File(file, "r+") as root:
             for _ in range(random.choice([1, 1, 2, 3])):
-                random.choice(CHANGES)(root, list(names(root)), random)
+                random.choice(CHANGES)(root, names(root), random)
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, AttributeError):
         return content
     changed = before + file.getvalue()
     return changed if len(changed) <= LARGEST else content
 
 
-def names(root: Any) -> Iterator[str]:
+def names(root: Any) -> Nodes:
     """Paths of all nodes, each node once."""
     found: Nodes = []
     root.visit(found.append)
-    return iter(sorted(found) or ["/"])
+    return sorted(found) or ["/"]
 
 
 def _without(root: Any, nodes: Nodes, random: Random) -> None:
