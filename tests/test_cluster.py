@@ -22,6 +22,7 @@ from viewloom.cluster import Cluster
 from viewloom.solver.shard import Shard
 from viewloom.solver.updates import project_simplex
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -50,7 +51,7 @@ def sized(client, count):
     """The client, once exactly so many workers have begun to work."""
     if len(client.cluster.plan) != count:  # to scale while a worker restarts would close it
         client.cluster.scale(count)
-    until(lambda: len(client.scheduler_info()["workers"]) == count)
+    until(lambda: len(cluster._workers(client)) == count)
     client.run(importlib.import_module, "viewloom")
     return client
 
@@ -320,6 +321,23 @@ def test_no_worker_is_left(client, monkeypatch):
         team.total(grown, 1)
     with pytest.raises(ValueError, match="no workers: start some"):
         Cluster.of(still, Blocks(np.ones((7, 1))))
+
+
+def test_workers_are_seen_while_the_client_asks_for_all_else(two_workers):
+    """Dask's own looks at the scheduler, which leave workers out, come between ours."""
+    sized(two_workers, 2)
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        distributed.Client(two_workers.cluster, set_as_default=False) as client,
+    ):
+        assert {len(cluster._workers(client)) for _ in range(500)} == {2}
+
+
+def test_the_scheduler_is_gone():
+    with local_client(0) as client:
+        assert cluster._workers(client) == {}
+    with pytest.raises(RuntimeError, match="scheduler cannot be reached any more: start a cluster"):
+        cluster._workers(client)
 
 
 @pytest.fixture

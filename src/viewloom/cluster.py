@@ -385,9 +385,16 @@ def _room(worker: Mapping[str, Any]) -> float:
 
 
 def _workers(client: Any) -> dict[str, Any]:
-    known = client.scheduler_info(n_workers=-1)
-    if "workers" not in known:
-        raise RuntimeError("The Dask scheduler cannot be reached any more: start a cluster, and fit again.")
+    """Workers that the scheduler knows.
+
+    `client.scheduler_info` may return what the client itself asked for meanwhile: all but workers.
+    """
+    try:
+        known = client.sync(client.scheduler.identity, n_workers=-1)
+    except (OSError, RuntimeError, AttributeError) as error:  # the last: a closed client has no scheduler
+        raise RuntimeError(
+            "The Dask scheduler cannot be reached any more: start a cluster, and fit again."
+        ) from error
     return dict(known["workers"])
 
 
