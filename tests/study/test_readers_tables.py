@@ -1,6 +1,5 @@
 """Wide and long tables as spreadsheets, R and Windows write them, and what is refused in which words."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
-from viewloom.study.readers import FORMATS, sniff
+from viewloom.study.readers import FORMATS, frames, sniff
 from viewloom.study.readers.tables import read_long, read_table
+from viewloom.study.readers.text import find_dialect, load
 
 NAN = np.nan
 WIDE = "subject,hippocampus,amygdala\n007,3.5,1.25\n008,2.5,\n010,-4,1.75\n"
@@ -176,6 +176,26 @@ class TestWide:
         frame = read_table(write("subject;age;sex\na;70,5;F\nb;81;M\n"), id="subject", numeric=False)
         assert frame["age"].tolist() == [70.5, 81.0]
         assert frame.attrs["notes"] == COMMAS
+
+    @pytest.mark.parametrize("mark", [",", ";", "\t"])
+    def test_participants_are_what_reading_all_as_text_gives(self, write, mark):
+        kinds = [
+            ["011", "7"], ["0", "0.5", "00"], ["TRUE", "False"], ["true", "", "0"], ['"01"', "1"],
+            ["1e3", "-01"], ["F", "M", ""], ['"a\n012"', "b"], ["01/02/2020", ""],
+            ["2,5", "01,5"] if mark == ";" else ["2.5"],
+        ]  # fmt: skip
+        rng, paths = np.random.default_rng(0), []
+        for table in range(40):
+            columns = [kinds[j] for j in rng.permutation(len(kinds))[:4]]
+            rows = [[f"s{i}", *(rng.choice(cells) for cells in columns)] for i in range(5)]
+            lines = [mark.join(row) for row in [["subject", "a", "b", "c", "d"], *rows]]
+            paths.append(write("\n".join(lines) + "\n", f"{table}.csv"))
+        for path in paths:
+            given = load(path, find_dialect(path, delimiter=mark), text=None).set_index("subject")
+            expected = frames.numbers_or_text(given, (), path, []).dropna(axis=1, how="all")
+            found = read_table(path, id="subject", numeric=False, delimiter=mark)
+            kind = {"check_dtype": False, "check_index_type": False, "check_names": False}
+            pd.testing.assert_frame_equal(found, expected, **kind)
 
     def test_a_byte_order_mark_under_a_given_encoding(self, write):
         assert_array_equal(
@@ -363,11 +383,9 @@ class TestSniff:
         ]  # fmt: skip
 
 
-def test_a_wide_table_takes_seconds(tmp_path):
+def test_a_wide_table(tmp_path):
     values = np.random.default_rng(0).normal(size=(300, 3000))
     frame = pd.DataFrame(values, index=[f"{i:04d}" for i in range(300)]).rename_axis("id")
     frame.to_csv(tmp_path / "wide.csv", float_format="%.6f")
-    start = time.perf_counter()
     read = read_table(tmp_path / "wide.csv", id="id", missing_codes=[-4])
-    assert time.perf_counter() - start < 10
     np.testing.assert_allclose(read, values, atol=1e-6)

@@ -12,7 +12,7 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Codes, Patterns
-from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.readers.text import find_dialect, load, padded_columns
 from viewloom.study.wording import note
 
 PARQUET = (".parquet", ".pq")
@@ -82,7 +82,7 @@ def read_table(
     """
     path, notes = Path(path), list[str]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    raw = _load(path, dialect, [id, visit_column] if numeric else None, notes)
+    raw = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
     raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
@@ -207,16 +207,24 @@ def _one_value_each(
 
 
 def _load(
-    path: Path, given: dict[str, Any], text: Sequence[str | None] | None, notes: list[str]
+    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[str], *, codes: bool = False
 ) -> pd.DataFrame:
-    """Rows that hold anything, of text or Parquet; `text` names columns that stay text, all where None."""
+    """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text."""
     if is_parquet(path):
         return filled_rows(_load_parquet(path), path, notes)
     dialect = find_dialect(path, **given)
-    names = None if text is None else [*filter(None, text), *frames.VISIT_COLUMNS]
     if dialect.decimal == "," and given["decimal"] is None:
         notes.append("decimal commas read as points")
-    return filled_rows(load(path, dialect, text=names), path, notes)
+    names = [*filter(None, text), *frames.VISIT_COLUMNS]
+    raw = load(path, dialect, text=names)
+    if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
+        raw = load(path, dialect, text=[*names, *coded])
+    return filled_rows(raw, path, notes)
+
+
+def _truths(raw: pd.DataFrame) -> list[str]:
+    """Columns in which pandas may have taken words for true and false."""
+    return [str(name) for name, dtype in raw.dtypes.items() if dtype in (bool, object)]
 
 
 def filled_rows(raw: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:

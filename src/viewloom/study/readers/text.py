@@ -7,7 +7,7 @@ import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import pandas as pd
@@ -36,6 +36,7 @@ EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 MISSING = [".", " "]  # besides what pandas takes for missing: "", NA, n/a, NaN, NULL, None, ...
 ROW_NAMES = "row.names"  # what R calls the column for which it writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
+PADDED = re.compile(r"\s*0\d")
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -128,7 +129,21 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
     if dialect.decimal == ",":
         frame = frame.apply(_with_points)
-    return frame.set_axis(header, axis=1)
+    return frame.copy().set_axis(header, axis=1)  # the copy has columns of one kind side by side: fast
+
+
+def padded_columns(path: Path, dialect: Dialect) -> list[str]:
+    """Columns in which cells begin with a needless zero, as codes do; all where lines are not rows."""
+    between = r"\s" if dialect.delimiter == " " else re.escape(dialect.delimiter)
+    padded = re.compile(rf'(?:^|{between})[\s"]*0\d')
+    found: set[int] = set()
+    with path.open(encoding=dialect.encoding, newline=None) as file:
+        suspects = (line for line in file if padded.search(line))
+        for cells in chain.from_iterable(_rows([line], dialect.delimiter) for line in suspects):
+            if len(cells) != len(dialect.header):
+                return dialect.header
+            found |= {j for j, cell in enumerate(cells) if PADDED.match(cell)}
+    return [dialect.header[j] for j in found]
 
 
 def _undecodable(path: Path, encoding: str) -> str:
@@ -266,5 +281,6 @@ def _header(rows: list[list[str]]) -> list[str]:
 
 def _decimal(rows: list[list[str]], mark: str) -> str:
     """A comma where cells look like 3,14 and commas do not part cells; 1,234 in quotes may be thousands."""
-    commas = any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row)
-    return "," if commas and mark != "," else "."
+    if mark == ",":
+        return "."
+    return "," if any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row) else "."
