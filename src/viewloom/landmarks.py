@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from viewloom.views import Views
+from viewloom.views import Views, side_by_side
 
 Array = np.ndarray
 MEMBERS, CANDIDATES = 3, 30  # of a mixture, so that nobody can be read off it, and who they are taken from
@@ -32,7 +32,7 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
     chosen = np.sort(rng.choice(len(views), size=count, replace=False))
     if not mix:
         return views[chosen]
-    side = _side_by_side(views)
+    side = _scaled_features(views)
     near = NearestNeighbors(n_neighbors=min(CANDIDATES, len(views))).fit(side)
     members = near.kneighbors(side[chosen], return_distance=False)
     means = [_mixed(X, views.present[:, a], members) for a, X in enumerate(views.blocks)]
@@ -40,11 +40,9 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
     return views._replace(blocks=[mean for mean, _ in means], present=present, ids=None)[present.any(axis=1)]
 
 
-def _side_by_side(views: Views) -> Any:
+def _scaled_features(views: Views) -> Any:
     """All features, each view scaled, zero where a sample lacks it, and divided by the root of its width."""
-    sides = [_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)]
-    sparse = any(sp.issparse(side) for side in sides)
-    return sp.csr_array(sp.hstack(sides)) if sparse else np.hstack(sides)
+    return side_by_side([_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)])
 
 
 def _side(X: Any, present: Array) -> Any:

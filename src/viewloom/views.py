@@ -252,9 +252,7 @@ class Views:
 
     def concatenate(self) -> Block:
         """All features side by side: dense, or sparse where any view is sparse."""
-        if any(sp.issparse(X) for X in self.blocks):
-            return sp.csr_array(sp.hstack(self.blocks, format="csr"))
-        return np.hstack(self.blocks)
+        return side_by_side(self.blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Concatenated features, so that single-view estimators accept Views."""
@@ -354,6 +352,13 @@ class PerView(TransformerMixin, BaseEstimator):
 def _or_none(transformer: Any) -> Any:
     """None for scikit-learn's word for it."""
     return None if isinstance(transformer, str) and transformer == "passthrough" else transformer
+
+
+def side_by_side(blocks: Sequence[Block]) -> Block:
+    """Columns of all blocks: dense, or sparse where any block is."""
+    if any(sp.issparse(X) for X in blocks):
+        return sp.csr_array(sp.hstack(blocks, format="csr"))
+    return np.hstack(blocks)
 
 
 def listed(names: Sequence[Any]) -> str:

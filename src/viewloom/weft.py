@@ -24,6 +24,7 @@ from viewloom.graphs import (
     scale_both_sides,
 )
 from viewloom.operators import Factored, scaled, top_eigenpairs, unit_rows
+from viewloom.views import side_by_side
 
 Array = np.ndarray
 FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
@@ -116,8 +117,7 @@ class Weft:
         edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
-            X = self.fusion.side_by_side({a: cross.X for a, cross in crosses.items()}, rows, n)
-            fused = self.fused.cross(self.fusion.geometry.to(X))[0]
+            fused = self.fused.cross(self.fusion.cross(crosses, rows, n))[0]
         W = self._woven(edges, rows, n, fused)
         own = np.asarray(W.sum(axis=1)).ravel()
         return WeftRows(edges, rows, scale_both_sides(W, own, self.degrees))
@@ -163,13 +163,35 @@ class Fusion:
             Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)
         ]
         blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
-        self.geometry = Geometry(self.side_by_side(blocks, dict(enumerate(rows)), n), "all views")
+        self.geometry = Geometry(self._stretched(blocks, dict(enumerate(rows)), n), "all views")
 
-    def side_by_side(self, blocks: dict[int, Any], rows: dict[int, Array], n: int) -> Any:
+    def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> CrossGeometry:
+        """New samples seen from the training samples.
+
+        Of a view that none of many has, distances need nothing but the training samples' length in it.
+        """
+        blocks = {a: cross.X for a, cross in crosses.items()}
+        short = n > FEW_ROWS and len(blocks) < len(self.parts)
+        train = Geometry(self._shortened(blocks), self.geometry.name) if short else self.geometry
+        return train.to(self._stretched(blocks, rows, n, short))
+
+    def _shortened(self, blocks: dict[int, Any]) -> Any:
+        """The training samples, with their lengths instead of features in views that are not among blocks."""
+        ends = np.cumsum([len(part.centre) for part in self.parts])
+        places = [slice(end - len(part.centre), end) for part, end in zip(self.parts, ends, strict=True)]
+        views = [self.geometry.X[:, place] for place in places]
+        return side_by_side(
+            [X if a in blocks else np.sqrt(Factored(X).diagonal())[:, None] for a, X in enumerate(views)]
+        )
+
+    def _stretched(self, blocks: dict[int, Any], rows: dict[int, Array], n: int, short: bool = False) -> Any:
         """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
-        placed = [part.placed(blocks.get(a), rows.get(a), n) for a, part in enumerate(self.parts)]
-        sparse = any(sp.issparse(block) for block in placed)
-        side = sp.csr_array(sp.hstack(placed, format="csr")) if sparse else np.hstack(placed)
+        side = side_by_side(
+            [
+                np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
+                for a, part in enumerate(self.parts)
+            ]
+        )
         seen = np.zeros(n)
         for a, where in rows.items():
             seen[where] += self.weights[a]

@@ -224,7 +224,7 @@ def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, l
     blocks, names, notes = list(views.blocks), dict(views.feature_names), list[str]()
     for a, name in enumerate(views.names):
         found = names[name]
-        seen = np.isin(found, wanted.get(name, found))
+        seen = pd.Index(found).isin(wanted.get(name, found))
         if seen.sum() == len(wanted.get(name, found)) < len(found):
             blocks[a], names[name] = blocks[a][:, seen], found[seen]
             new = note(int((~seen).sum()), "column", verb="not seen in training left out")
