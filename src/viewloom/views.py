@@ -488,7 +488,7 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     repeated = columns[columns.duplicated()].unique()
     if len(repeated):
         raise ValueError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
-    bad = [column for column in frame.columns if not _is_numeric(frame[column])]
+    bad = [column for column, dtype in frame.dtypes.items() if not _is_numeric(dtype, frame, column)]
     if bad:
         raise ValueError(
             f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
@@ -500,10 +500,10 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     return frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    if pd.api.types.is_object_dtype(column):
-        return all(isinstance(value, NUMBERS) or value is None or value is pd.NA for value in column)
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
+def _is_numeric(dtype: Any, frame: pd.DataFrame, column: Any) -> bool:
+    if pd.api.types.is_object_dtype(dtype):
+        return all(isinstance(value, NUMBERS) or value is None or value is pd.NA for value in frame[column])
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
 
 
 def _check_lengths(blocks: list[Block], names: list[str]) -> None:

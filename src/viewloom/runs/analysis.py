@@ -23,8 +23,8 @@ from viewloom.progress import progress_bar
 from viewloom.runs.results import Results, Roles, versions
 from viewloom.runs.stages import Stages, compared, importance, number, stability
 from viewloom.selection.jobs import fingerprint
-from viewloom.study.check import Check, check
-from viewloom.study.cohort import StudyData, input_hashes, load
+from viewloom.study.check import Check, describe
+from viewloom.study.cohort import StudyData, input_hashes, join, read_tables
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation import Plan, Preparation
@@ -68,11 +68,12 @@ def prepare(study: Study) -> Prepared:
         With one line per problem.
     """
     before = input_hashes(study)
-    data = load(study)
+    tables = read_tables(study)
+    data = join(study, tables)
     check_unchanged(study, before)
     preparation = Preparation.fit(data.views, data.participants, Plan(**study.plan))
     views = preparation.transform(data.views, data.participants)
-    return Prepared(study, data, check(study), preparation, views)
+    return Prepared(study, data, describe(study, tables), preparation, views)
 
 
 def check_unchanged(study: Study, inputs: Mapping[str, str]) -> None:

@@ -81,7 +81,11 @@ def check(study: Study) -> Check:
     >>> found.ok, found.n_subjects, found.views.loc["fdg", "features"].item()
     (True, 345, 26)
     """
-    tables = read_tables(study)
+    return describe(study, read_tables(study))
+
+
+def describe(study: Study, tables: Tables) -> Check:
+    """What there is to know of tables before anything is run."""
     present = pd.DataFrame(
         {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
     )

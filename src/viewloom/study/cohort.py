@@ -73,7 +73,11 @@ def load(study: Study, *, training: bool = True) -> StudyData:
     >>> data.views.names, len(data.participants)
     (['vbm', 'freesurfer', 'fdg', 'snp'], 345)
     """
-    tables = read_tables(study, training=training)
+    return join(study, read_tables(study, training=training))
+
+
+def join(study: Study, tables: Tables) -> StudyData:
+    """All tables of a study as views, one row per subject; `StudyError` where they cannot be."""
     if tables.problems:
         raise StudyError("\n".join(tables.problems))
     ids, people = tables.ids, tables.participants
