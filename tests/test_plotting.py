@@ -377,6 +377,14 @@ class TestCurves:
         assert "Converged after 3 iterations" in ax.get_title(loc="left")
         assert "50.0%" in ax.get_title(loc="left").replace("\n", " ")
 
+    def test_an_objective_that_hardly_falls(self):
+        model = SimpleNamespace(history_={"objective": [0.02105313, 0.02105105]}, converged_=True)
+        ax = plotting.objective(model)
+        ax.figure.canvas.draw()
+        assert "fell by less than 0.1%" in ax.get_title(loc="left").replace("\n", " ")
+        assert ax.yaxis.get_offset_text().get_text() == ""
+        assert all(label.get_text().startswith("0.02105") for label in ax.get_yticklabels())
+
     def test_one_iteration_that_did_not_converge(self):
         model = SimpleNamespace(history_={"objective": [1.0]}, converged_=False)
         assert plotting.objective(model).get_title(loc="left").startswith("Stopped")

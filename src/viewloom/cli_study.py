@@ -28,7 +28,8 @@ from viewloom.study import Study, StudyError, read_study
 from viewloom.study import check as check_files
 from viewloom.study.check import Check
 
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study.toml.", show_default=False)]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
+HERE = Path("study.toml")
 Seeds = Annotated[int, typer.Option(min=1, help="Random seeds of each method that is compared.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Fits that run side by side; results do not depend on it.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")]
@@ -79,7 +80,7 @@ def init(
 
 
 def check(
-    study: StudyFile,
+    study: StudyFile = HERE,
     picture: Annotated[
         Path | None, typer.Option(help="Draw who has which views into this file (PNG, SVG or PDF).")
     ] = None,
@@ -116,7 +117,7 @@ def _draw(found: Check, path: Path) -> None:
 
 
 def fit(
-    study: StudyFile,
+    study: StudyFile = HERE,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The run folder; beside the study file unless given."),

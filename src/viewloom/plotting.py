@@ -160,9 +160,11 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
         np.arange(1, len(values) + 1), values, marker=marker, markersize=3, color=OKABE_ITO[0], linewidth=1.2
     )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    ax.yaxis.set_major_formatter("{x:.7g}")  # no power of ten apart from the numbers
     ended = "Converged" if model.converged_ else "Stopped, still falling,"
     fall = 1.0 - values[-1] / values[0] if values[0] else 0.0
-    title = f"{ended} after {_count(len(values), 'iteration')}; the objective fell by {fall:.1%}"
+    fell = f"{fall:.1%}" if not 0.0 < fall < 0.001 else "less than 0.1%"
+    title = f"{ended} after {_count(len(values), 'iteration')}; the objective fell by {fell}"
     _labels(ax, title, "iteration", "objective (Eq. 4)")
     return ax
 

@@ -93,13 +93,13 @@ ERRORS = [
 @pytest.mark.parametrize(
     ("command", "module", "name", "error"),
     [
-        *(("fit", analysis, "load", error) for error in ERRORS),
+        *(("fit", analysis, "read_tables", error) for error in ERRORS),
         ("fit", stages, "rank", KeyError),
         ("fit", stages, "refit", KeyError),
         ("check", cli_study, "check_files", KeyError),
         ("predict", prediction, "load", KeyError),
-        ("compare", analysis, "load", KeyError),
-        ("select", analysis, "load", KeyError),
+        ("compare", analysis, "read_tables", KeyError),
+        ("select", analysis, "read_tables", KeyError),
     ],
 )
 def test_errors_of_others_with_debug(

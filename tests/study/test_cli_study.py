@@ -264,7 +264,7 @@ def test_errors_of_the_program_keep_their_message_to_themselves(folder, monkeypa
     def broken(*arguments, **settings):
         return float("planted-secret of sub-0001")
 
-    monkeypatch.setattr(analysis, "load", broken)
+    monkeypatch.setattr(analysis, "read_tables", broken)
     plain = run("fit", folder / "study.toml")
     assert plain.exit_code == 1
     assert plain.stderr == "Error: the program failed (ValueError); --debug shows where.\n"
@@ -285,6 +285,15 @@ def test_check_shows_who_has_what_and_draws_it(folder):
     for wrong in ("views.docx", "nowhere/views.svg"):
         assert run("check", folder / "study.toml", "--picture", folder / wrong).exit_code == 2
         assert not (folder / wrong).exists()
+
+
+def test_the_study_of_this_folder_needs_no_name(folder, fast, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert "52 subjects" in run("check").stdout
+    assert run("fit", "--quiet").exit_code == 0
+    assert (folder / "study-results" / "labels.csv").is_file()
+    monkeypatch.chdir(folder.parent)
+    assert "study.toml: no such study file; `viewloom init` writes one" in run("fit").stderr
 
 
 def test_simulate_then_init_then_check(tmp_path):
