@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from viewloom import KernelMultiviewNMF, Views
+from viewloom import KernelMultiviewNMF, Views, importance
 from viewloom.kernels import Diffusion, Gaussian, Linear, Precomputed
 
 KERNELS = ["diffusion", "gaussian", "linear", "polynomial", "cosine"]
@@ -419,6 +419,14 @@ class TestImportance:
         assert frame.attrs["method"] == method
         assert list(frame.columns) == ["feature", "importance", "cluster_0", "cluster_1", "cluster_2"]
         assert frame.importance.is_monotonic_decreasing
+
+    def test_batches_are_bounded_and_change_nothing(self, monkeypatch):
+        X, _ = self.informative_first()
+        model = fit({"mri": X, "pet": X[["f0", "f1"]]})
+        whole = model.feature_importance("mri")
+        monkeypatch.setattr(importance, "BATCH_VALUES", X.size)
+        monkeypatch.setattr(importance, "_stack", lambda copies: copies[0] if len(copies) == 1 else None)
+        pd.testing.assert_frame_equal(model.feature_importance("mri"), whole, atol=1e-12)
 
     def test_precomputed_has_no_features(self):
         X = self.informative_first()[0].to_numpy()

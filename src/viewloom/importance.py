@@ -10,7 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 Array = np.ndarray
-BATCH_ROWS = 20_000  # rows of permuted copies that are placed at once
+BATCH_ROWS, BATCH_VALUES = 20_000, 2**24  # of permuted copies that are placed at once
 
 
 def linear_importance(F: Array, names: Array) -> pd.DataFrame:
@@ -32,7 +32,7 @@ def permutation_importance(
     n, d = X.shape
     reference = memberships(X)
     change = np.zeros((d, reference.shape[1]))
-    per_batch = max(BATCH_ROWS // n, 1)
+    per_batch = max(min(BATCH_ROWS, BATCH_VALUES // d) // n, 1)
     for _ in range(n_repeats):
         for first in range(0, d, per_batch):
             features = range(first, min(first + per_batch, d))
