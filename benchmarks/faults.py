@@ -199,11 +199,9 @@ def kill_command(command: Command, folder: Path, kills: int, rng: np.random.Gene
 
 def write_study(folder: Path) -> Path:
     """A study of some forty subjects."""
-    from viewloom.simulate import adni_like
-    from viewloom.study import example
+    from viewloom.study import write_example
 
-    example.adni_like = partial(adni_like, 12, 14, 16)  # type: ignore[attr-defined]
-    example.write_example(folder)
+    write_example(folder, sizes=(12, 14, 16))
     (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     return folder / "study.toml"
 

@@ -6,18 +6,16 @@
 import os
 import shutil
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from small import write_small
 from typer.testing import CliRunner
 
 from viewloom import report
 from viewloom.cli import app
 from viewloom.runs import stages
-from viewloom.simulate import adni_like
-from viewloom.study import example
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "study"))  # bad studies are listed there
 
@@ -30,38 +28,11 @@ settings.register_profile("ci", derandomize=True, database=None, **SHARED)
 settings.register_profile("nightly", **SHARED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
-TOML = """
-[study]
-name = "Small"
-[participants]
-path = "participants.csv"
-id = "participant_id"
-diagnosis = "diagnosis"
-covariates = ["age", "sex"]
-outcomes = ["mmse"]
-[views.vbm]
-path = "vbm.csv"
-id = "participant_id"
-columns = ["LH*", "LA*", "LP*"]
-[views.fdg]
-path = "fdg.csv"
-format = "long"
-id = "participant_id"
-name = "region"
-value = "suvr"
-[model]
-kernel = "linear"
-"""
-
 
 @pytest.fixture(scope="session")
 def _files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("small") / "files"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(example, "adni_like", partial(adni_like, 12, 14, 16))
-        example.write_example(folder)
+    folder = write_small(tmp_path_factory.mktemp("small") / "files")
     shutil.rmtree(folder / "genotypes")
-    (folder / "study.toml").write_text(TOML, encoding="utf-8")
     return folder
 
 

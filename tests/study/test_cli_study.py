@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,7 @@ from typer.testing import CliRunner
 from viewloom import report
 from viewloom.cli import app
 from viewloom.runs import analysis, stages
-from viewloom.simulate import adni_like
-from viewloom.study import example
+from viewloom.study import write_example
 
 pytest.importorskip("bed_reader")
 
@@ -26,9 +24,7 @@ ID = re.compile(r"sub-0\d")  # begin of every id
 def cohort(tmp_path_factory):
     """Files of a small study, in a path with blanks and accents."""
     folder = tmp_path_factory.mktemp("files") / "Études [2] 研究"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(example, "adni_like", partial(adni_like, 12, 16, 24))
-        example.write_example(folder)
+    write_example(folder, sizes=(12, 16, 24))
     text = (folder / "study.toml").read_text(encoding="utf-8")
     text = text.replace('residualise_on = "controls"', 'residualise_on = "all"').replace(
         "# columns", "columns"

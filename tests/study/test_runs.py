@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose
+from small import STUDY, write_small
 
 from viewloom import KernelMultiviewNMF, report
 from viewloom.runs import (
@@ -29,53 +30,29 @@ from viewloom.runs import (
     write_predictions,
 )
 from viewloom.selection.stability import Stability
-from viewloom.simulate import adni_like
-from viewloom.study import StudyError, example, read_study
+from viewloom.study import StudyError, read_study
 
 pytest.importorskip("bed_reader")
 
 REFITS = 3
-TOML = """
-[study]
-name = "Small"
-[participants]
-path = "participants.csv"
-id = "participant_id"
-diagnosis = "diagnosis"
-covariates = ["age", "sex"]
-site = "site"
-outcomes = ["mmse"]
-[views.vbm]
-path = "vbm.csv"
-id = "participant_id"
-columns = ["LH*", "LA*", "LP*"]
-[views.fdg]
-path = "fdg.csv"
-format = "long"
-id = "participant_id"
-name = "region"
-value = "suvr"
+TOML = (
+    STUDY.replace("outcomes", 'site = "site"\noutcomes')
+    + """
+seed = 5
 [views.snp]
 path = "genotypes/snps.bed"
 min_maf = 0.2
 [preparation]
 residualise = ["age", "sex"]
 residualise_on = "all"
-[model]
-kernel = "linear"
-seed = 5
 """
+)
 
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
     """Files of a small study."""
-    folder = tmp_path_factory.mktemp("files") / "a study é"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(example, "adni_like", partial(adni_like, 12, 16, 20))
-        example.write_example(folder)
-    (folder / "study.toml").write_text(TOML, encoding="utf-8")
-    return folder
+    return write_small(tmp_path_factory.mktemp("files") / "a study é", TOML, sizes=(12, 16, 20))
 
 
 @pytest.fixture

@@ -89,13 +89,21 @@ n_clusters = 3
 """
 
 
-def write_example(folder: str | Path, *, random_state: int = 0, missing: float = 0.1) -> list[Path]:
+def write_example(
+    folder: str | Path,
+    *,
+    sizes: tuple[int, int, int] = (88, 174, 83),
+    random_state: int = 0,
+    missing: float = 0.1,
+) -> list[Path]:
     """Write a simulated cohort as the files of a study.
 
     Parameters
     ----------
     folder : str or Path
         Made if it does not exist; files of a study that are there already are not touched.
+    sizes : tuple of int
+        Participants with AD, with MCI and without either.
     random_state : int, default=0
     missing : float, default=0.1
         Share of all pairs of participant and view that are lost; see `viewloom.simulate.adni_like`.
@@ -129,7 +137,7 @@ def write_example(folder: str | Path, *, random_state: int = 0, missing: float =
     if existing:
         raise StudyError(f"{folder}: {existing} files of a study are there already; give another folder.")
     to_bed = _to_bed()
-    cohort = adni_like(missing=missing, random_state=random_state)
+    cohort = adni_like(*sizes, missing=missing, random_state=random_state)
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
     to_bed(folder / GENOTYPES, *_genotypes(cohort))
