@@ -766,7 +766,8 @@ def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
 
 def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
     """Columns in the order of fit; by position where either side came without names."""
-    if np.array_equal(found, wanted):
+    unnamed = found is _numbered(name, len(found))  # quicker than to compare thousands of names
+    if (unnamed and len(found) == len(wanted)) or np.array_equal(found, wanted):
         return X
     if set(found) == set(wanted):
         position = {feature: j for j, feature in enumerate(found)}
