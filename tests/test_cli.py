@@ -1,5 +1,7 @@
 """The command line and the demo."""
 
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -17,6 +19,14 @@ runner = CliRunner()
 
 def test_version():
     assert runner.invoke(app, ["--version"]).output.strip() == f"viewloom {viewloom.__version__}"
+
+
+def test_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "viewloom", "no-such-command"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "Usage: viewloom" in done.stderr
 
 
 @pytest.mark.parametrize(
