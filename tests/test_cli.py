@@ -56,7 +56,7 @@ def test_bad_arguments_end_with_code_2_and_no_traceback(arguments):
 
 def test_the_demo_goes_from_files_to_report_by_commands_that_can_be_typed(tmp_path, monkeypatch):
     pytest.importorskip("bed_reader")
-    monkeypatch.setattr(example, "adni_like", partial(simulate.adni_like, 12, 16, 24))
+    monkeypatch.setattr(example, "write_example", partial(example.write_example, sizes=(12, 16, 24)))
     monkeypatch.setattr("viewloom.demo.adni_like", partial(simulate.adni_like, 10, 10, 10))
     text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
     monkeypatch.setattr(example, "STUDY", text)

@@ -305,7 +305,7 @@ def no_network(monkeypatch):
 def quick(monkeypatch):
     """Small cohorts, one method and one setting."""
     pytest.importorskip("bed_reader")
-    monkeypatch.setattr(example, "adni_like", partial(adni_like, 12, 16, 24))
+    monkeypatch.setattr(example, "write_example", partial(example.write_example, sizes=(12, 16, 24)))
     monkeypatch.setattr("viewloom.demo.adni_like", partial(adni_like, 10, 10, 10))
     text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
     monkeypatch.setattr(example, "STUDY", text)
