@@ -11,7 +11,7 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from viewloom import KernelMultiviewNMF, Views, importance
+from viewloom import KernelMultiviewNMF, Views, importance, weft
 from viewloom.kernels import Diffusion, Gaussian, Linear, Precomputed
 
 KERNELS = ["diffusion", "gaussian", "linear", "polynomial", "cosine"]
@@ -255,6 +255,20 @@ class TestNewSamples:
         np.testing.assert_allclose(model.transform([None, None, views["view2"]]), expected, atol=1e-9)
         blank = {name: X if name == "view2" else np.full_like(X, np.nan) for name, X in views.items()}
         np.testing.assert_allclose(model.transform(blank), expected, atol=1e-9)
+
+    @pytest.mark.parametrize("lacking", [{"view0"}, {"words"}, {"view0", "words"}])
+    def test_views_that_nobody_has_need_not_be_there(self, monkeypatch, lacking):
+        """Of a view that none of many new samples has, only the length of the training samples is used."""
+        views, y = planted(noise_views=0)
+        words = np.random.default_rng(0).poisson(0.1 + 0.5 * (np.arange(120) % 3 == y[:, None])).astype(float)
+        views = {"view0": views["view0"], "words": sp.csr_array(words), "view1": views["view1"]}
+        holes = np.ones((150, 3), dtype=bool)
+        holes[::5, 0] = holes[1::5, 1] = False
+        model = fit(Views(views, present=holes))
+        new = {name: X for name, X in views.items() if name not in lacking}
+        found = model.transform(new)
+        monkeypatch.setattr(weft, "FEW_ROWS", 1000)  # for so few, zeros are quicker
+        np.testing.assert_allclose(found, model.transform(new), atol=1e-9)
 
     def test_precomputed_rows(self):
         views, _ = planted(noise_views=0)
