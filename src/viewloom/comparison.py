@@ -26,6 +26,7 @@ from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Polynomial
 from viewloom.metrics import clustering_report
+from viewloom.processes import told_of_lost_processes
 from viewloom.views import PerView, Views
 
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
@@ -121,7 +122,8 @@ def compare(
     tasks = [(method, seed) for method in chosen for seed in numbers]
     calls = (delayed(method.run)(views, y, k, seed) for method, seed in tasks)
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
-    runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))
+    with told_of_lost_processes():
+        runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))
     return Comparison(_ordered(_with_single_view_mean(_with_oracle(runs)), views))
 
 

@@ -8,15 +8,18 @@ import shutil
 import signal
 import subprocess
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hostile import NIGHTLY
 
-from viewloom import cli, persistence, report
+from viewloom import cli, comparison, persistence, report
+from viewloom.processes import told_of_lost_processes
 from viewloom.runs import stages
 from viewloom.selection import search
 from viewloom.selection.jobs import Jobs
@@ -248,9 +251,21 @@ def test_a_search_without_memory(small_study, viewloom, tmp_path, monkeypatch, e
     assert sorted(path.name for path in tmp_path.iterdir()) == ["files"]
 
 
-def test_processes_that_the_system_ends():
+def test_processes_that_the_system_ends(monkeypatch):
     with pytest.raises(MemoryError, match="memory ran out"):
         Jobs(2, None, lambda _: None).run(os._exit, {"one": (9,), "two": (9,)})
+    dying = SimpleNamespace(name="dying", run=lambda *_: os._exit(9))
+    monkeypatch.setattr(comparison, "all_methods", lambda views: [dying])
+    with pytest.raises(MemoryError, match="memory ran out"):
+        comparison.compare(np.eye(6), [0, 1] * 3, methods=["dying"], seeds=2, n_jobs=2)
+
+
+def test_processes_that_joblib_renews_are_not_told():
+    with warnings.catch_warnings(record=True) as told, told_of_lost_processes():
+        warnings.warn(
+            "A worker stopped while some jobs were given to the executor.", UserWarning, stacklevel=1
+        )
+    assert told == []
 
 
 WIDE = """

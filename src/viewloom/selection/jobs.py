@@ -6,7 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from viewloom.files import whole
+from viewloom.processes import told_of_lost_processes
 from viewloom.views import Views
 
 OptionalPath = str | os.PathLike[str] | None
@@ -106,7 +106,7 @@ class Jobs:
         """Call ``function(*arguments)`` for every unit that is pending."""
         calls = (delayed(_named)(name, function, units[name]) for name in self.pending(list(units)))
         finished = Parallel(self.n_jobs, batch_size=1, return_as="generator_unordered")(calls)
-        with _told_of_lost_workers():
+        with told_of_lost_processes():
             for name, record in finished:
                 self.records[name] = record
                 if self.checkpoint is not None:
@@ -117,15 +117,6 @@ class Jobs:
 def _named(name: str, function: Callable[..., Record], arguments: Sequence[Any]) -> tuple[str, Record]:
     with quiet():
         return name, function(*arguments)
-
-
-@contextmanager
-def _told_of_lost_workers() -> Iterator[None]:
-    """Systems that run out of memory end processes without a word."""
-    try:
-        yield
-    except BrokenProcessPool:
-        raise MemoryError("A process was ended, most often because memory ran out; use fewer.") from None
 
 
 @contextmanager
