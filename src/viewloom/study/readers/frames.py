@@ -276,7 +276,7 @@ def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool) -> Parsed:
 def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
     """Which (n, d) values are missing codes."""
     coded = np.zeros(values.shape, dtype=bool)
-    for pattern, found in codes.items() if isinstance(codes, Mapping) else [("*", codes)]:
+    for pattern, found in codes.items() if isinstance(codes, Mapping) else [("*", codes)] * bool(codes):
         at = [j for j, name in enumerate(names) if matches(name, [pattern])]
         known = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna()
         coded[:, at] |= np.isin(values[:, at], known.to_numpy(dtype=np.float64))

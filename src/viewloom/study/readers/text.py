@@ -7,7 +7,7 @@ import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
@@ -138,11 +138,11 @@ def padded_columns(path: Path, dialect: Dialect) -> list[str]:
     padded = re.compile(rf'(?:^|{between})[\s"]*0\d')
     found: set[int] = set()
     with path.open(encoding=dialect.encoding, newline=None) as file:
-        suspects = (line for line in file if padded.search(line))
-        for cells in chain.from_iterable(_rows([line], dialect.delimiter) for line in suspects):
-            if len(cells) != len(dialect.header):
+        for line in filter(padded.search, file):
+            rows = _rows([line], dialect.delimiter)
+            if [len(cells) for cells in rows] != [len(dialect.header)]:
                 return dialect.header
-            found |= {j for j, cell in enumerate(cells) if PADDED.match(cell)}
+            found |= {j for j, cell in enumerate(rows[0]) if PADDED.match(cell)}
     return [dialect.header[j] for j in found]
 
 
