@@ -40,6 +40,16 @@ class TestGeometry:
         assert_allclose(geometry.to(wrap(NEW)).squared_distances, distances(NEW, X) ** 2, atol=1e-10)
         assert (geometry.size, geometry.to(wrap(NEW)).size) == (30, 4)
 
+    @pytest.mark.parametrize("offset", [0.0, 1e6])
+    @pytest.mark.parametrize("gap", [1.0, 1e-9, 0.0])
+    def test_neighbours_of_few_are_exact_near_and_far_from_the_origin(self, offset, gap):
+        Y = X + offset
+        new = Y[:3] + gap * NEW[:3]
+        near, positions = Geometry(Y).to(new).neighbours(5)
+        D = distances(new, Y)
+        assert_array_equal(positions, D.argsort(axis=1)[:, :5])
+        assert_allclose(near, np.sort(D, axis=1)[:, :5], rtol=1e-9)
+
     @DENSE_AND_SPARSE
     def test_neighbours_are_the_nearest_others_in_order(self, wrap):
         near, positions = Geometry(wrap(X)).neighbours(5)

@@ -13,6 +13,7 @@ Array = np.ndarray
 BLOCK_ROWS = 256  # whose distances are computed at a time
 GROUP = 16  # samples whose nearest one is found first
 RECALL, RECALL_SAMPLE = 0.98, 500  # of true neighbours that a search must find, and for how many samples
+CLOSE = 1e-4  # of a squared length, below which squared distances are not taken from products
 CELL_SAMPLE = 64  # samples per cell from which faiss learns where cells lie
 
 
@@ -49,9 +50,14 @@ def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
 
 def nearest_to_few(X: Array, Y: Array, squared_lengths: Array, count: int) -> tuple[Array, Array]:
     """The same in double precision, for few rows of X; ``||y||^2`` is given for all rows of Y."""
-    order = squared_lengths - 2.0 * (X.astype(np.float64, copy=False) @ Y.T)
-    positions = np.argpartition(order, count - 1, axis=1)[:, :count]
-    return _sorted_distances(X, Y, positions)
+    X = X.astype(np.float64, copy=False)
+    D = squared_lengths + (Factored(X).diagonal()[:, None] - 2.0 * (X @ Y.T))
+    positions = np.argpartition(D, count - 1, axis=1)[:, :count]
+    least = np.take_along_axis(D, positions, axis=1)
+    if (least < CLOSE * squared_lengths[positions]).any():  # the difference of large numbers
+        return _sorted_distances(X, Y, positions)
+    order = np.argsort(least, axis=1, kind="stable")
+    return np.sqrt(np.take_along_axis(least, order, axis=1)), np.take_along_axis(positions, order, axis=1)
 
 
 def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:

@@ -86,7 +86,9 @@ def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
     present = np.zeros((n, len(rows)), dtype=bool)
     for a, where in enumerate(rows):
         present[where, a] = True
-    patterns, which = np.unique(present, axis=0, return_inverse=True)
+    patterns, which = present[:1], np.zeros(n, dtype=int)
+    if not present.all():
+        patterns, which = np.unique(present, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         samples = np.flatnonzero(which.ravel() == number)
         for start in range(0, len(samples), CACHED_SAMPLES):
