@@ -339,7 +339,7 @@ def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> A
     count, width = weights.shape
     if dense:
         W = np.zeros((count, n))
-        np.put_along_axis(W, positions, weights, axis=1)
+        W[np.arange(count)[:, None], positions] = weights
         return W
     index = np.int32 if count * width < 2**31 else np.int64
     firsts = np.arange(0, count * width + 1, width, dtype=index)

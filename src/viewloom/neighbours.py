@@ -52,12 +52,12 @@ def nearest_to_few(X: Array, Y: Array, squared_lengths: Array, count: int) -> tu
     """The same in double precision, for few rows of X; ``||y||^2`` is given for all rows of Y."""
     X = X.astype(np.float64, copy=False)
     D = squared_lengths + (Factored(X).diagonal()[:, None] - 2.0 * (X @ Y.T))
-    positions = np.argpartition(D, count - 1, axis=1)[:, :count]
-    least = np.take_along_axis(D, positions, axis=1)
+    rows, positions = np.arange(len(D))[:, None], D.argpartition(count - 1, axis=1)[:, :count]
+    least = D[rows, positions]
     if (least < CLOSE * squared_lengths[positions]).any():  # the difference of large numbers
         return _sorted_distances(X, Y, positions)
-    order = np.argsort(least, axis=1, kind="stable")
-    return np.sqrt(np.take_along_axis(least, order, axis=1)), np.take_along_axis(positions, order, axis=1)
+    order = least.argsort(axis=1, kind="stable")
+    return np.sqrt(least[rows, order]), positions[rows, order]
 
 
 def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:

@@ -53,8 +53,9 @@ class Part:
         if block.laplacian is not None and m.neighbours is not None:
             b[:, block.rows] += m.theta * block.laplacian.adjacency.lift(m.neighbours)
             degree = block.laplacian.degree
-            H = H + m.theta * float(degree.max(initial=0.0)) * np.eye(k)
-            slack[block.rows] = m.theta * (degree.max(initial=0.0) - degree)
+            most = degree.max(initial=0.0)
+            H = H + m.theta * most * np.eye(k)
+            slack[block.rows] = m.theta * (most - degree)
         return cls(H, b, slack, m.lam, m.weight)
 
 
@@ -145,10 +146,10 @@ def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array |
     K[:, :m, :m] = Q + np.diag(even) - slack.T[:, :, None] * np.eye(m)
     K[:, :m, m:], K[:, m:, :m] = -E.T, E
     right = np.hstack([b.T + even * c / m, np.ones((n, c))])
-    free = np.ones((n, m + c), dtype=bool)
+    free, fixed = np.ones((n, m + c), dtype=bool), np.eye(m + c)
     for _ in range(MOST_TURNS):
         try:
-            g = np.linalg.solve(np.where(free[:, :, None], K, np.eye(m + c)), (right * free)[:, :, None])
+            g = np.linalg.solve(np.where(free[:, :, None], K, fixed), (right * free)[:, :, None])
         except np.linalg.LinAlgError:
             return None
         slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
