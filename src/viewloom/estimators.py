@@ -45,7 +45,7 @@ from viewloom.large import (
     Found,
     LargeProblem,
     memberships,
-    rescale,
+    rescaled_moments,
     restart,
     root_scales,
     tie_sums,
@@ -343,7 +343,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
             gather = choose_team(self.backend, blocks)
             team = gather(make if gather is on_cluster else told(make, advance), blocks)
         scales = root_scales(team.total(tie_sums))
-        moments: list[Moments] = team.total(rescale, scales)
+        moments: list[Moments] = team.total(rescaled_moments, scales)
         settings = self._settings(moments, [float(scale is not None) for scale in scales], landmarks)
         if not (isinstance(self.init, str) and self.init == "kkmeans"):
             start = next(self._starts(blocks.n))
@@ -380,7 +380,6 @@ class KernelMultiviewNMF(MultiviewClusterer):
         X : dict, list, Views or array
             New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
         """
-        check_is_fitted(self)
         if not is_long(X):
             return self._memberships_of(whole(X))
         blocks = Blocks(X)

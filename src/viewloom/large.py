@@ -146,13 +146,18 @@ def root_scales(sums: Sequence[Array]) -> list[Array | None]:
     return [None if not len(s) else np.where(s > 0.0, s, np.inf) ** -0.5 for s in sums]
 
 
-def rescale(shard: Shard, scales: Sequence[Array | None]) -> list[Moments]:
-    """Turn ties ``B`` into ``B Lambda^-1/2``, once the sums of all are known; moments of the kernels."""
+def rescale(shard: Shard, scales: Sequence[Array | None]) -> None:
+    """Turn ties ``B`` into ``B Lambda^-1/2``, once the sums of all are known."""
     for block, scale in zip(shard.blocks, scales, strict=True):
         if block.laplacian is not None and scale is not None:
             B = block.laplacian.adjacency.Z
             weighted = scaled(B, np.ones(B.shape[0], dtype=B.dtype), scale.astype(B.dtype))
             block.laplacian = replace(block.laplacian, adjacency=Factored(weighted))
+
+
+def rescaled_moments(shard: Shard, scales: Sequence[Array | None]) -> list[Moments]:
+    """`rescale` the ties; moments of the kernels."""
+    rescale(shard, scales)
     return [block.kernel.moments() for block in shard.blocks]
 
 

@@ -308,7 +308,7 @@ def unit_rows(X: Any) -> Any:
 
 def scaled(X: Any, left: Array, right: Array | None = None) -> Any:
     """``diag(left) X diag(right)``, dense or sparse."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return X * left[:, None] if right is None else X * left[:, None] * right
     X = sp.csr_array(X)
     values = X.data * np.repeat(left, np.diff(X.indptr))
