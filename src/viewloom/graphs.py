@@ -240,6 +240,11 @@ class FittedKNN:
         """``D^-1/2 W D^-1/2``, sparse."""
         return scale_both_sides(self.W, self.degrees, self.degrees)
 
+    @cached_property
+    def least_scale(self) -> float:
+        """The smallest of the local scales."""
+        return float(self.scales.min())
+
     bound = 2.0  # of the spectrum of a normalised Laplacian
 
     @property
@@ -259,7 +264,7 @@ class FittedKNN:
 
     def _edges(self, geometry: CrossGeometry) -> Any:
         distances, positions = geometry.neighbours(self.n_neighbors)
-        scales = local_scales(distances, floor=float(self.scales.min()))
+        scales = local_scales(distances, floor=self.least_scale)
         weights = neighbour_weights(distances, positions, scales, self.scales)
         return edges(weights, positions, len(self.degrees), dense=len(positions) <= FEW_ROWS)
 
