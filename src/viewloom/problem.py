@@ -65,11 +65,14 @@ class UnitRows:
 
     def transform(self, X: Any) -> Any:
         """The scaled samples; a sample of zeros stays zero."""
-        if self.root:
-            X = X.copy() if sp.issparse(X) else np.maximum(X, 0.0)
-            values = X.data if sp.issparse(X) else X
-            np.sqrt(np.maximum(values, 0.0), out=values)
-        return unit_rows(X)
+        return unit_rows(_roots(X) if self.root else X)
+
+
+def _roots(X: Any) -> Any:
+    """Square roots; of new samples, what is below zero counts as zero."""
+    if not sp.issparse(X):
+        return np.sqrt(np.maximum(X, 0.0))
+    return sp.csr_array((np.sqrt(np.maximum(X.data, 0.0)), X.indices, X.indptr), shape=X.shape)
 
 
 def fit_scaler(scale: str | None, X: Any) -> Any:
