@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from viewloom.views import Views, side_by_side
+from viewloom.views import Views, concatenated
 
 Array = np.ndarray
 MEMBERS, CANDIDATES = 3, 30  # of a mixture, so that nobody can be read off it, and who they are taken from
@@ -42,7 +42,7 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
 
 def _scaled_features(views: Views) -> Any:
     """All features, each view scaled, zero where a sample lacks it, and divided by the root of its width."""
-    return side_by_side([_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)])
+    return concatenated([_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)])
 
 
 def _side(X: Any, present: Array) -> Any:

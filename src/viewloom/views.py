@@ -252,7 +252,7 @@ class Views:
 
     def concatenate(self) -> Block:
         """All features side by side: dense, or sparse where any view is sparse."""
-        return side_by_side(self.blocks)
+        return concatenated(self.blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Concatenated features, so that single-view estimators accept Views."""
@@ -354,7 +354,7 @@ def _or_none(transformer: Any) -> Any:
     return None if isinstance(transformer, str) and transformer == "passthrough" else transformer
 
 
-def side_by_side(blocks: Sequence[Block]) -> Block:
+def concatenated(blocks: Sequence[Block]) -> Block:
     """Columns of all blocks: dense, or sparse where any block is."""
     if any(sp.issparse(X) for X in blocks):
         return sp.csr_array(sp.hstack(blocks, format="csr"))

@@ -24,7 +24,7 @@ from viewloom.graphs import (
     scale_both_sides,
 )
 from viewloom.operators import Factored, scaled, top_eigenpairs, unit_rows
-from viewloom.views import side_by_side
+from viewloom.views import concatenated
 
 Array = np.ndarray
 FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
@@ -180,13 +180,13 @@ class Fusion:
         ends = np.cumsum([len(part.centre) for part in self.parts])
         places = [slice(end - len(part.centre), end) for part, end in zip(self.parts, ends, strict=True)]
         views = [self.geometry.X[:, place] for place in places]
-        return side_by_side(
+        return concatenated(
             [X if a in blocks else np.sqrt(Factored(X).diagonal())[:, None] for a, X in enumerate(views)]
         )
 
     def _stretched(self, blocks: dict[int, Any], rows: dict[int, Array], n: int, short: bool = False) -> Any:
         """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
-        side = side_by_side(
+        side = concatenated(
             [
                 np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
                 for a, part in enumerate(self.parts)

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import FORMATS, frames, sniff
 from viewloom.study.readers.tables import read_long, read_table
-from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.readers.text import find_dialect, load, padded_columns
 
 NAN = np.nan
 WIDE = "subject,hippocampus,amygdala\n007,3.5,1.25\n008,2.5,\n010,-4,1.75\n"
@@ -196,6 +196,14 @@ class TestWide:
             found = read_table(path, id="subject", numeric=False, delimiter=mark)
             kind = {"check_dtype": False, "check_index_type": False, "check_names": False}
             pd.testing.assert_frame_equal(found, expected, **kind)
+
+    @pytest.mark.parametrize("mark", [",", "\t"])
+    def test_codes_behind_many_blank_cells(self, write, mark):
+        """Cells are passed over one by one: a line of blanks alone would take minutes otherwise."""
+        names = [f"x{j}" for j in range(30_000)]
+        rows = [["subject", *names], *([f"s{i}", "1", *[""] * 29_998, '" 07"'] for i in range(20))]
+        path = write("\n".join(mark.join(row) for row in rows) + "\n")
+        assert padded_columns(path, find_dialect(path, delimiter=mark)) == ["x29999"]
 
     def test_a_byte_order_mark_under_a_given_encoding(self, write):
         assert_array_equal(

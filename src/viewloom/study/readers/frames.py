@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.readers.text import PADDED
 from viewloom.study.wording import counted, nearest, note
 from viewloom.views import listed
 
@@ -227,7 +228,7 @@ def numbers_or_text(
 
 
 def _zero_padded(cells: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(cells) and bool(as_text(cells).str.match(r"0\d").any())
+    return not pd.api.types.is_numeric_dtype(cells) and bool(as_text(cells).str.match(PADDED).any())
 
 
 def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False) -> bool:

@@ -36,7 +36,7 @@ EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 MISSING = [".", " "]  # besides what pandas takes for missing: "", NA, n/a, NaN, NULL, None, ...
 ROW_NAMES = "row.names"  # what R calls the column for which it writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
-PADDED = re.compile(r"\s*0\d")
+PADDED = r"0\d"  # how codes begin, and numbers do not
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -135,14 +135,14 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
 def padded_columns(path: Path, dialect: Dialect) -> list[str]:
     """Columns in which cells begin with a needless zero, as codes do; all where lines are not rows."""
     between = r"\s" if dialect.delimiter == " " else re.escape(dialect.delimiter)
-    padded = re.compile(rf'(?:^|{between})[\s"]*0\d')
+    padded = re.compile(rf'(?:^|{between})(?:[^\S{between}]|")*{PADDED}')
     found: set[int] = set()
     with path.open(encoding=dialect.encoding, newline=None) as file:
         for line in filter(padded.search, file):
             rows = _rows([line], dialect.delimiter)
             if [len(cells) for cells in rows] != [len(dialect.header)]:
                 return dialect.header
-            found |= {j for j, cell in enumerate(rows[0]) if PADDED.match(cell)}
+            found |= {j for j, cell in enumerate(rows[0]) if re.match(PADDED, cell.strip())}
     return [dialect.header[j] for j in found]
 
 
