@@ -86,8 +86,9 @@ def held(views: object, inside: Array, store: str, share: int, path: Path) -> He
     model = vl.KernelMultiviewNMF(3, factored=factored, scale="standard", random_state=0).fit(views[inside])
     model.save(path, store=store)
     found = vl.load(path)
-    scaled = found._problem.new_samples(found._check_new_views(views)).scaled
-    stored = np.hstack([np.asarray(view.geometry.X) for view in found._problem.views])
+    fitted = found.fitted_model_
+    scaled, kept = fitted.scaled(found.aligned(views)).scaled, fitted.samples.scaled
+    stored = np.hstack([np.asarray(kept[a]) for a in sorted(kept)])
     return Held(found, views, stored, np.hstack([scaled[a] for a in sorted(scaled)]))
 
 

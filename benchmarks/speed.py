@@ -85,16 +85,17 @@ class Row:
 def measure_iteration(folder: Path) -> Iterator[Row]:
     """An outer iteration against the product with the kernel."""
     import viewloom as vl
+    from viewloom.fitting import Parameters, build, solve_exactly
 
     views, _ = vl.simulate.blobs_views(5000, 1, 10, n_features=20, separation=5.0, random_state=0)
     for start in ("kkmeans", "random"):
         model = vl.KernelMultiviewNMF(10, kernel="gaussian", init=start, max_iter=30, tol=0.0, random_state=0)
-        problem = model._build(model._check_views(views))
+        p = Parameters.of(model)
+        problem = build(views, p)
         K, G = problem.operators[0].K, np.random.default_rng(0).uniform(size=(10, 5000))
         products: list[float] = []
-        model._progress = lambda *_: products.append(seconds_of(lambda: G @ K))  # noqa: B023
-        model._fit_problem(problem)
-        ours, product = (float(np.median(values)) for values in (model.history_["seconds"], products))
+        solution = solve_exactly(problem, p, lambda *_: products.append(seconds_of(lambda: G @ K)))  # noqa: B023
+        ours, product = (float(np.median(values)) for values in (solution.history["seconds"], products))
         yield Row("iteration", f"{start} start", 1e3 * ours, 1e3 * product, "ms", ours / product, 1.3)
 
 
@@ -127,14 +128,17 @@ def arrival(course: Course, goal: float) -> float:
 def our_course(views: Any, form: dict[str, Any]) -> tuple[Course, Any, Any]:
     """The course of our fit since its kernels were built, the problem and the model."""
     from viewloom import KernelMultiviewNMF
+    from viewloom.fitting import Parameters, build, solve_exactly
 
     settings = {"kernel": "gaussian", "calibrate": False, "max_iter": 100, "tol": 0.0, "random_state": 0}
     model = KernelMultiviewNMF(10, **settings, **form)
-    problem = model._build(model._check_views(views))
-    whole = seconds_of(lambda: model._fit_problem(problem))
-    clocks = np.cumsum(model.history_["seconds"])
+    problem = build(views, Parameters.of(model))
+    began = time.perf_counter()
+    history = solve_exactly(problem, Parameters.of(model)).history
+    whole = time.perf_counter() - began
+    clocks = np.cumsum(history["seconds"])
     clocks += whole - clocks[-1]  # what came before the first iteration
-    return list(zip(model.history_["objective"], clocks.tolist(), strict=True)), problem, model
+    return list(zip(history["objective"], clocks.tolist(), strict=True)), problem, model
 
 
 class Literal:

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 import viewloom as vl
-from viewloom import cluster
+from viewloom import cluster, fitting
 from viewloom.blocks import Blocks
 from viewloom.cluster import Cluster
 from viewloom.solver.shard import Shard
@@ -285,12 +285,12 @@ def test_a_worker_killed_in_the_middle_of_a_fit(client, data, monkeypatch, patie
     monkeypatch.setattr(cluster, "RESTART_SECONDS", patience)
     killed = []
 
-    def kill_once(self, iteration, objective):
-        if self.factored and iteration == 3:  # not while landmarks are fitted, here
+    def kill_once(parameters, iteration, objective):
+        if parameters.factored and iteration == 3:  # not while landmarks are fitted, here
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[-1], signal.SIGKILL)
 
-    monkeypatch.setattr(vl.KernelMultiviewNMF, "_progress", kill_once)
+    monkeypatch.setattr(fitting, "report_iteration", kill_once)
     found = model("dask", **settings).fit(given)
     assert len(killed) == 1
     np.testing.assert_array_equal(found.memberships_, expected.memberships_)

@@ -60,7 +60,8 @@ def test_1_the_scale_drifts_in_the_published_form_and_cannot_in_the_default():
     size = []
     for n_iter in (10, 1000):
         model = KernelMultiviewNMF.paper(3, kernel="polynomial", random_state=0, max_iter=n_iter, tol=0.0)
-        size.append(np.linalg.norm(fit(model, views)._message[0].neighbours))  # G of the first view
+        fitted = fit(model, views).fitted_model_
+        size.append(np.linalg.norm(fitted.codebooks[0].neighbours))  # G of the first view
     assert size[1] < 0.9 * size[0]
     memberships = KernelMultiviewNMF(3, random_state=0).fit(views).view_memberships_
     np.testing.assert_allclose([U.sum(axis=1) for U in memberships], 1.0)

@@ -150,8 +150,7 @@ class TestPrecision:
         views, y = simulated(dtype=np.float32)
         found = model(kernel=kernel).fit(views)
         assert adjusted_rand_score(y, found.labels_) >= 0.95
-        samples = found._problem.new_samples(Views({name: X[:100] for name, X in views.items()}))
-        shard, _ = found._placed(samples)
+        shard = found.fitted_model_.place(Views({name: X[:100] for name, X in views.items()})).shard
         assert {block.kernel.Z.dtype for block in shard.blocks} == {np.dtype(np.float32)}
         assert {block.laplacian.adjacency.Z.dtype for block in shard.blocks} == {np.dtype(np.float32)}
         assert {g.dtype for g in [shard.G_star, *(b.G for b in shard.blocks)]} == {np.dtype(np.float32)}
@@ -216,7 +215,7 @@ class TestSparse:
         found = model(kernel=kernel).fit(views)
         assert adjusted_rand_score(y, found.labels_) >= 0.95
         assert adjusted_rand_score(dense.labels_, found.labels_) >= 0.99
-        assert all(sp.issparse(view.geometry.X) for view in found._problem.views)
+        assert all(sp.issparse(view.geometry.X) for view in found.fitted_model_.problem.views)
         np.testing.assert_array_equal(found.predict(views), found.labels_)
 
 
@@ -310,7 +309,7 @@ class TestSwitch:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             found = model(factored="auto").fit(clear[0])
-        assert found._problem.n == N
+        assert found.fitted_model_.problem.n == N
         assert not found.needs_no_training_rows
 
 

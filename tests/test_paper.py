@@ -67,5 +67,5 @@ def test_sigma_grid_of_the_paper_is_chosen_between_the_extremes():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.set_params(max_iter=3).fit(X)
-    off_diagonal = model._problem.operators[0].K[np.triu_indices(60, 1)]
+    off_diagonal = model.fitted_model_.problem.operators[0].K[np.triu_indices(60, 1)]
     assert 0.1 < off_diagonal.mean() < 0.9

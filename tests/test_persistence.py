@@ -93,9 +93,7 @@ class TestPrivacy:
         loaded = vl.load(path)
         assert not hasattr(loaded, "labels_")
         np.testing.assert_array_equal(loaded.predict(train), model.predict(train))
-        scaled = [
-            view.scaler.transform(X) for view, X in zip(model._problem.views, train.values(), strict=True)
-        ]
+        scaled = model.fitted_model_.scaled(model.aligned(train)).scaled.values()
         for stored in load_file(path).values():
             assert 900 not in stored.shape
             for X in scaled:
@@ -155,16 +153,22 @@ class TestRefusals:
             vl.load(saved)
 
     def test_later_versions_say_so(self, saved):
-        rewrite(saved, version="2")
+        rewrite(saved, version="3")
         with pytest.raises(DamagedFile, match="later viewloom"):
             vl.load(saved)
 
     @pytest.mark.parametrize(
         "structure",
         [
-            {"is": "Popen", "args": "ls"},
-            {"is": "KernelMultiviewNMF", "__class__": "x"},
-            {"is": "KernelMultiviewNMF", "labels_": {"tensor": "999"}},
+            {"tag": "Popen", "version": 1, "state": {"args": "ls"}},
+            {"tag": ["list"], "version": 1, "state": {}},
+            {"tag": "estimator.kernel_multiview_nmf", "version": 1, "state": {"__class__": "x"}},
+            {"tag": "estimator.kernel_multiview_nmf", "version": 2, "state": {}},
+            {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": 1, "__class__": "x"}},
+            {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": {"tensor": "999"}}},
+            {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": 1}, "more": 1},
+            {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": 1}},
+            {"is": "KernelMultiviewNMF"},
             {
                 "sparse": [2, 2],
                 "data": {"tensor": "0"},

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 import viewloom as vl
-from viewloom.solver.updates import PROJECTIONS
 
 VIEWS = ("a", "b", "c")
 MIXED = dict(zip(VIEWS, (0.0, 1.0, 10.0), strict=True))
@@ -42,10 +41,9 @@ def samples(n, rng, absent):
 
 def small_steps(model, new):
     """`Shard.move`, as often as it takes."""
-    found = model._problem.new_samples(model._check_new_views(new))
-    project = PROJECTIONS[model.membership]
-    shard, message = model._problem.place(found, model._message, project, model.sharpness)
-    shard.start(np.full((model.n_clusters, found.n), 1.0 / model.n_clusters))
+    placed = model.fitted_model_.place(model.aligned(new))
+    shard, message = placed.shard, placed.codebooks
+    shard.start(np.full_like(shard.G_star, 1.0 / model.n_clusters))
     for _ in range(2000):
         before = shard.G_star
         shard.move(message, 20)

@@ -11,8 +11,9 @@ from typing import Any
 Mutate = Callable[[bytes], bytes]  # libFuzzer's own changes of bytes
 
 VALUES: list[Any] = [
-    None, True, -1, 0, 3, 2**70, 1e308, "", "x", "0", "\0", [], {}, [[]], {"is": "Weft"}, {"is": "Popen"},
-    {"is": []}, {"tensor": "0"},
+    None, True, -1, 0, 3, 2**70, 1e308, "", "x", "0", "\0", [], {}, [[]], {"is": "Weft"}, {"tag": "Popen"},
+    {"is": []}, {"tag": []}, {"tag": "weft", "version": 1, "state": {}}, {"tensor": "0"},
+    {"tag": "geometry.gram", "version": 1, "state": {"X": {"tensor": "0"}, "name": "x"}},
     {"tensor": "99"}, {"tensor": []}, {"transposed": "1"}, {"names": 3}, {"names": [[]]}, {"dict": [[1]]},
     {"dict": {}}, {"all": 0},
     {"number": "nan"}, {"number": "0x1p9999"}, {"number": 1}, {"sparse": [-1, 2]}, {"sparse": [2**62,

@@ -17,21 +17,24 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from viewloom.blocks import Blocks, is_lazy
+from viewloom.progress import told, unseen
 from viewloom.solver.shard import Shard, Team
 
 Make = Callable[[Any], Shard]
+Advance = Callable[[int], None]  # tells a progress bar how many shards were made
+Gather = Callable[[Make, Blocks, Advance], Team]
 
 
 class Serial:
     """One shard after the other, in this thread."""
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
-        self.shards = list(shards)
+    def __init__(self, shards: Sequence[Shard], ranges: Sequence[tuple[int, int]] = ()) -> None:
+        self.shards, self.ranges = list(shards), list(ranges)
 
     @classmethod
-    def of(cls, make: Make, blocks: Blocks) -> Serial:
+    def of(cls, make: Make, blocks: Blocks, advance: Advance = unseen) -> Serial:
         """Shards of all blocks."""
-        return cls([make(views) for views in blocks])
+        return cls([told(make, advance)(views) for views in blocks], blocks.ranges)
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` of every shard."""
@@ -50,9 +53,10 @@ class Threads(Serial):
     """Shards side by side in threads; BLAS keeps to one thread in each."""
 
     @classmethod
-    def of(cls, make: Make, blocks: Blocks) -> Threads:
+    def of(cls, make: Make, blocks: Blocks, advance: Advance = unseen) -> Threads:
         """Shards of all blocks."""
-        return cls(side_by_side(lambda rows: make(blocks.read(*rows)), blocks.ranges))
+        made = side_by_side(lambda rows: told(make, advance)(blocks.read(*rows)), blocks.ranges)
+        return cls(made, blocks.ranges)
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` of every shard."""
@@ -85,21 +89,21 @@ def add_up(parts: list[list[Any]]) -> list[Any]:
     return [reduce(add, view) for view in zip(*parts, strict=True)]
 
 
-def on_cluster(make: Make, blocks: Blocks) -> Team:
-    """A team on the workers of the running Dask client."""
+def on_cluster(make: Make, blocks: Blocks, advance: Advance = unseen) -> Team:
+    """A team on the workers of the running Dask client, which make their shards with the first call."""
     from viewloom.cluster import Cluster
 
     return Cluster.of(make, blocks)
 
 
-TEAMS: dict[str, Callable[[Make, Blocks], Team]] = {
+TEAMS: dict[str, Gather] = {
     "serial": Serial.of,
     "threads": Threads.of,
     "dask": on_cluster,
 }
 
 
-def choose_team(backend: str, blocks: Blocks) -> Callable[[Make, Blocks], Team]:
+def choose_team(backend: str, blocks: Blocks) -> Gather:
     """The way that a parameter names; "auto" takes Dask for Dask's arrays, threads for anything else."""
     if backend == "auto":
         backend = "dask" if any(is_lazy(source) for source in blocks.sources) and has_client() else "threads"

@@ -16,13 +16,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from viewloom.stored import Stored
 from viewloom.views import Views, align, check_trainable, is_multiview, listed, per_view
 
 Array = np.ndarray
 COLLAPSED = 0.9  # a view with more than this weight is worth a warning
 
 
-class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class MultiviewClusterer(
+    Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """Base of the estimators: `transform` gives memberships, `predict` the largest of them."""
 
     n_clusters: int
@@ -52,6 +55,10 @@ class MultiviewClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             if self.view_names_ == views.names:  # fitted on one matrix, too
                 validate_data(self, X, reset=False, skip_check_array=True)
         return align(views, self.view_names_, self.view_features_)
+
+    def aligned(self, X: Any) -> Views:
+        """New samples as the views of the fit: checked, in its order, absent views included."""
+        return self._check_new_views(X)
 
     def transform(self, X: Any) -> Array:
         """Memberships of samples (n x k), rows sum to one. Absent views are allowed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil
@@ -76,10 +77,12 @@ class Blocks:
         """Which of the rows have which view, where the data cannot say it."""
         return None if self.present is None else self.present[rows]
 
-    def divide(self, shares: int) -> None:
-        """Cut blocks anew, none larger than before, so that as many can be given to each of `shares`."""
+    def divided(self, shares: int) -> Blocks:
+        """The same rows in blocks none larger than these, as many for each of `shares`."""
         rounds = ceil(self.n / (shares * self.rows))
-        self.ranges = list(pairwise(self._bounds(ceil(self.n / (shares * rounds)))))
+        other = copy(self)
+        other.ranges = list(pairwise(self._bounds(ceil(self.n / (shares * rounds)))))
+        return other
 
     def take(self, positions: Array) -> Views:
         """Rows at rising positions."""

@@ -155,14 +155,19 @@ class Cluster:
     def of(cls, make: Make, blocks: Blocks) -> Cluster:
         """Deal blocks to the workers of the running client; shards are made with the first call.
 
-        Blocks are cut anew, so that every thread has the same number of rows.
+        Blocks are cut anew, so that every thread has the same number of rows: see `ranges`.
         """
         client = running_client()
         workers = _workers(client)
         if not workers:
             raise ValueError("The Dask cluster has no workers: start some, or client.wait_for_workers(1).")
-        blocks.divide(len(workers) * max(worker["nthreads"] for worker in workers.values()))
+        blocks = blocks.divided(len(workers) * max(worker["nthreads"] for worker in workers.values()))
         return cls(client, make, blocks, deal_out(blocks, len(workers)), bytes_per_row(make, blocks))
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """First row of every shard, and one past its last."""
+        return self.blocks.ranges
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` of every shard, in the order of rows."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,60 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from viewloom.backends import TEAMS, Serial, choose_team, on_cluster, side_by_side
-from viewloom.base import (
-    MultiviewClusterer,
-    as_memberships,
-    given_start,
-    nonnegative_per_view,
-    scattered,
-    warn_if_collapsed,
-    warn_if_unfinished,
-)
-from viewloom.blocks import Blocks, extent, is_long, whole
-from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
-from viewloom.importance import linear_importance, permutation_importance
-from viewloom.kernels import (
-    Context,
-    FittedLinear,
-    Gaussian,
-    PairwiseKernel,
-    Precomputed,
-    as_factored,
-    make_kernel,
-)
-from viewloom.landmarks import landmark_views
-from viewloom.large import (
-    LANDMARKS,
-    SAMPLE_ROWS,
-    Builder,
-    Found,
-    LargeProblem,
-    memberships,
-    rescaled_moments,
-    restart,
-    root_scales,
-    tie_sums,
-)
-from viewloom.operators import Moments
-from viewloom.persistence import save, storable
-from viewloom.placing import consensus_of
-from viewloom.problem import NewSamples, Problem, consensus_error, fit_scalers, frozen_message, mixable
-from viewloom.progress import progress_bar, told
-from viewloom.solver.loop import Result, Settings, broadcast, solve
-from viewloom.solver.objective import Calibration, shared_vote
-from viewloom.solver.shard import Shard, ViewMessage
-from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
+from viewloom.backends import TEAMS, side_by_side
+from viewloom.base import MultiviewClusterer, warn_if_collapsed, warn_if_unfinished
+from viewloom.blocks import Blocks, is_long, whole
+from viewloom.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
+from viewloom.graphs import GaussianGraph
+from viewloom.kernels import Gaussian
+from viewloom.persistence import save
 from viewloom.solver.updates import PROJECTIONS
-from viewloom.views import Views, per_view
 
 Array = np.ndarray
-EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
-DENSE_BYTES = 4 * 2**30  # nor are matrices of all pairs stored beyond this size
-PLACED_ROWS = 2048  # new samples at a time, so that memory is used again
+SAMPLE_ROWS = 20_000  # from which landmarks are made
 
 
-class KernelMultiviewNMF(MultiviewClusterer):
+class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf"):
     """Adaptive weighted multi-view kernel matrix factorisation.
 
     Every view is factorised in the feature space of its kernel, ``Phi ~ Phi P G``, with memberships
@@ -151,6 +110,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
     objective_ : float
     n_iter_ : int
     converged_ : bool
+    fitted_model_ : FittedModel
+        Kernels, graphs and centroids: what places new samples. See `viewloom.fitted`.
 
     Examples
     --------
@@ -163,9 +124,12 @@ class KernelMultiviewNMF(MultiviewClusterer):
     'noise'
     """
 
-    _problem: Problem | LargeProblem
-    _message: list[ViewMessage]
-    PER_SAMPLE = ("labels_", "memberships_", "view_memberships_")  # results that tell of single samples
+    fitted_model_: FittedModel
+    PER_SAMPLE: ClassVar[tuple[str, ...]] = ("labels_", "memberships_", "view_memberships_")
+    STORED: ClassVar[tuple[str, ...]] = (
+        *PER_SAMPLE,
+        *("n_features_in_", "feature_names_in_", "history_", "objective_", "n_iter_", "converged_"),
+    )
 
     _parameter_constraints: dict[str, list] = {  # noqa: RUF012
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -278,99 +242,60 @@ class KernelMultiviewNMF(MultiviewClusterer):
         -------
         self
         """
+        self.check_parameters()
+        parameters = Parameters.of(self)
+        if needs_landmarks(parameters, X):
+            self._set_results(self._fit_landmarks(Blocks(X), parameters))
+        else:
+            self._set_results(ExactModel.fit(self._check_views(whole(X)), parameters))
+        self._warn()
+        return self
+
+    def refit(self, **parameters: Any) -> KernelMultiviewNMF:
+        """Fit another estimator to the same samples, on the kernels and graphs of this one.
+
+        Parameters
+        ----------
+        **parameters
+            Those to change: `lam`, `gamma`, `init`, `random_state` and others that kernels and graphs do not
+            depend on; `theta`, where this one was fitted with a graph.
+
+        Returns
+        -------
+        KernelMultiviewNMF
+            A new fitted estimator; this one stays as it is.
+
+        Examples
+        --------
+        >>> import viewloom as vl
+        >>> views, _ = vl.simulate.blobs_views(60, random_state=0)
+        >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+        >>> model.refit(gamma=8.0).gamma
+        8.0
+        """
+        check_is_fitted(self)
+        other = clone(self).set_params(**parameters)
+        other.check_parameters()
+        for name in ("view_names_", "view_features_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        other._set_results(self.fitted_model_.refit(**parameters))
+        other._warn()
+        return other
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError where a parameter, or two together, cannot be."""
         self._validate_params()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
             raise ValueError(
                 "sharpness charges for memberships that sum to one: "
                 "with membership='nonnegative' pass sharpness=0."
             )
-        if self._is_large(X):
-            return self._fit_large(Blocks(X))
-        views = self._check_views(whole(X))
-        return self._fit_problem(self._build(views))
 
-    def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
-        """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
-        sigmas = [0.0 if view.laplacian is None else view.laplacian.sigma for view in problem.views]
-        settings = self._settings(problem.operators, sigmas, problem)
-        result, team = self._best_of_starts(problem, settings)
-        self._set_results(result, team.each(memberships))
-        G = [block.G for block in team.shards[0].blocks]
-        self._problem = problem
-        self._message = frozen_message(problem, G, result.message, self.sharpness)
-        self._warn()
-        return self
-
-    @property
-    def _n_landmarks(self) -> int:
-        return LANDMARKS if isinstance(self.factored, (bool, str)) else int(self.factored)
-
-    def _is_large(self, X: Any) -> bool:
-        """Whether all samples are tied to landmarks rather than to each other."""
-        if self.factored != "auto":
-            return bool(self.factored)
-        n, v = extent(X)
-        kernels = listed_once(self.kernel, make_kernel)
-        if any(isinstance(kernel, Precomputed) for kernel in kernels):
-            return False
-        stored = [kernel for kernel in kernels if isinstance(kernel, PairwiseKernel)]
-        stored += [graph for graph in listed_once(self.graph, make_graph) if isinstance(graph, GaussianGraph)]
-        dense = 8 * n**2 * (len(stored) if len(stored) > 1 else v * len(stored))
-        if n <= EXACT_ROWS and dense <= DENSE_BYTES:
-            return False
-        warnings.warn(
-            f"{n} samples: tied to {LANDMARKS} landmarks rather than to each other"
-            + (f", which would take {dense / 2**30:.0f} GiB" if stored else "")
-            + ". Pass factored=True to agree, or False for exact kernels.",
-            stacklevel=3,
-        )
-        return True
-
-    def _fit_large(self, blocks: Blocks) -> KernelMultiviewNMF:
-        """Fit on landmarks, tie every sample to them, and go on with all samples (see `viewloom.large`)."""
+    def _fit_landmarks(self, blocks: Blocks, parameters: Parameters) -> LandmarkModel:
         rng = check_random_state(self.random_state)
         sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
-        pilot, landmarks = self._fit_landmarks(sample, rng)
-        make = Builder(
-            landmarks,
-            pilot._message,
-            self.view_names_,
-            self.view_features_,
-            PROJECTIONS[self.membership],
-            self.sharpness,
-        )
-        with progress_bar("Landmarks", len(blocks.ranges), self.verbose == 1) as advance:
-            gather = choose_team(self.backend, blocks)
-            team = gather(make if gather is on_cluster else told(make, advance), blocks)
-        scales = root_scales(team.total(tie_sums))
-        moments: list[Moments] = team.total(rescaled_moments, scales)
-        settings = self._settings(moments, [float(scale is not None) for scale in scales], landmarks)
-        if not (isinstance(self.init, str) and self.init == "kkmeans"):
-            start = next(self._starts(blocks.n))
-            team.deal(restart, [start[:, slice(*rows)] for rows in blocks.ranges])
-        with progress_bar("Iterations, at most", self.max_iter, self.verbose == 1) as advance:
-            result = solve(team, settings, told(self._progress, advance))
-        found = team.each(memberships)
-        del team  # factors and ties take more than what is found
-        self._set_results(result, found)
-        mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
-        self._problem = LargeProblem(landmarks, blocks.n, scales, mixed)
-        self._message = broadcast(result.sums, result.beta, settings)
-        self._warn()
-        return self
-
-    def _fit_landmarks(self, sample: Views, rng: Any) -> tuple[KernelMultiviewNMF, Problem]:
-        """The exact model of the landmarks, on the scale of the sample."""
-        kernels = [as_factored(kernel) for kernel in self._kernels(sample.names)]
-        pilot = clone(self).set_params(kernel=kernels, init="kkmeans", factored=False, verbose=0)
-        pilot.set_params(random_state=rng.randint(2**31 - 1))
-        scalers = fit_scalers(sample, kernels, self.scale)
-        views = landmark_views(sample, self._n_landmarks, rng, mix=mixable(scalers))
-        problem = pilot._build(pilot._check_views(views), scalers)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say is said of all samples
-            pilot._fit_problem(problem)
-        return pilot, problem
+        return LandmarkModel.fit(sample, blocks, parameters, rng)
 
     def transform(self, X: Any) -> Array:
         """Memberships of new samples (n x k): the model's own problem, solved at the fitted centroids.
@@ -389,9 +314,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
 
     def _memberships_of(self, X: Any) -> Array:
         views = self._check_new_views(X)
-        parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
-        placed = [self._placed(self._problem.new_samples(part))[0].G_star for part in parts]
-        return as_memberships(np.hstack(placed))
+        return self.fitted_model_.memberships(views)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
@@ -402,16 +325,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         towards whatever view has the least loss. No label is used.
         """
         views = self._check_new_views(X)
-        samples = self._problem.new_samples(views)
-        shard, message = self._placed(samples)
-        errors = np.array(
-            [consensus_error(shard, block, m) for block, m in zip(shard.blocks, message, strict=True)]
-        )
-        seen = list(samples.rows)
-        least, span = self._range_per_sample[:, seen]
-        weights = self.view_weights_[seen]
-        total = float(weights.sum()) or 1.0  # one-hot weights on a view that nobody has
-        return -float(weights @ ((errors - least) / span)) / total
+        return self.fitted_model_.score(views)
 
     def feature_importance(self, view: str | int = 0, *, n_repeats: int = 1) -> pd.DataFrame:
         """How much each feature of a view counts, in all and per cluster.
@@ -433,26 +347,14 @@ class KernelMultiviewNMF(MultiviewClusterer):
             Columns feature, importance, cluster_0, ..., sorted by importance.
         """
         check_is_fitted(self)
-        a = self._position(view)
-        name = self.view_names_[a]
-        kernel = self._problem.views[a].kernel
-        if isinstance(kernel, FittedLinear):
-            return linear_importance(self._message[a].C.T, self.view_features_[name])
-        if isinstance(self._problem.views[a].geometry, GramGeometry):
-            raise ValueError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
-        return permutation_importance(
-            lambda X: as_memberships(self._placed(NewSamples.of_one_view(a, X))[0].G_star),
-            self._problem.views[a].geometry.X,
-            self.view_features_[name],
-            check_random_state(0 if self.random_state is None else self.random_state),
-            n_repeats,
-        )
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        return self.fitted_model_.importance(self._position(view), rng, n_repeats)
 
     @property
     def needs_no_training_rows(self) -> bool:
         """Whether new samples are placed by landmarks that are mixtures of samples."""
         check_is_fitted(self)
-        return isinstance(self._problem, LargeProblem) and self._problem.mixed
+        return not self.fitted_model_.holds_training_rows
 
     def save(self, path: str | os.PathLike[str], *, store: str = "auto") -> None:
         """Write the fitted model to one file without code in it; `viewloom.load` reads it.
@@ -469,91 +371,36 @@ class KernelMultiviewNMF(MultiviewClusterer):
         check_is_fitted(self)
         save(self, path, store=store)
 
-    def _kernels(self, names: list[str]) -> list[Any]:
-        return [make_kernel(kernel) for kernel in per_view(self.kernel, names, "kernel")]
+    def without_samples(self) -> KernelMultiviewNMF:
+        """The same, but for the results that tell of single training samples."""
+        other = copy(self)
+        for name in self.PER_SAMPLE:
+            other.__dict__.pop(name, None)
+        return other
 
-    def _build(self, views: Views, scalers: list[Any] | None = None) -> Problem:
-        kernels = self._kernels(views.names)
-        theta = per_view(self.theta, views.names, "theta")
-        graphs = [
-            make_graph(graph) if weight else None
-            for graph, weight in zip(per_view(self.graph, views.names, "graph"), theta, strict=True)
-        ]
-        context = Context(normalize=self.normalize, n_clusters=self.n_clusters)
-        return Problem.of(views, kernels, graphs, scalers or fit_scalers(views, kernels, self.scale), context)
+    def state(self) -> dict[str, Any]:
+        """Parameters, results and the fitted model, as they are saved."""
+        results = {name: getattr(self, name) for name in self.STORED if hasattr(self, name)}
+        return {"parameters": self.get_params(deep=False), "results": results, "model": self.fitted_model_}
 
-    def _settings(self, operators: Sequence[Any], sigmas: list[float], problem: Problem) -> Settings:
-        """Constants of the objective; how views stand among each other is told by `problem`."""
-        if self.calibrate:
-            standing = problem.standing(self.n_clusters)
-            charge = shared_vote(standing.copies, self.gamma)
-            calibration = Calibration.of(operators, self.n_clusters, standing.doubts, charge)
-        else:
-            calibration = Calibration.identity(len(operators))
-        sizes = np.array([operator.size for operator in operators])
-        self._range_per_sample = np.vstack([calibration.offset / sizes, calibration.scale / sizes])
-        return Settings(
-            lam=nonnegative_per_view(self.lam, self.view_names_, "lam"),
-            theta=nonnegative_per_view(self.theta, self.view_names_, "theta"),
-            gamma=float(self.gamma),
-            traces=np.array([operator.trace() for operator in operators]),
-            sigmas=np.array(sigmas),
-            calibration=calibration,
-            n_steps=self.inner_iter,
-            max_iter=self.max_iter,
-            tol=self.tol,
-        )
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> KernelMultiviewNMF:
+        """The fitted estimator."""
+        estimator, model = cls(**state["parameters"]), state["model"]
+        if not isinstance(model, FittedModel) or not set(state["results"]) <= set(cls.STORED):
+            raise ValueError("The state is not that of a fitted estimator.")
+        for name, value in state["results"].items():
+            setattr(estimator, name, value)
+        estimator.view_names_, estimator.view_features_ = model.names, model.features
+        estimator.view_weights_, estimator.fitted_model_ = model.weights, model
+        return estimator
 
-    def _starts(self, n: int, problem: Problem | None = None) -> Iterator[Array]:
-        """Memberships (k x n) to begin from, one per start."""
-        rng = check_random_state(self.random_state)
-        if not isinstance(self.init, str):
-            G = given_start(self.init, n, self.n_clusters)
-            yield as_memberships(G).T.copy() if self.membership == "simplex" else G
-            return
-        if self.init == "random" or problem is None:
-            for _ in range(self.n_init):
-                yield random_memberships(n, self.n_clusters, rng, self.membership)
-            return
-        features, observed = problem.start_features(self.n_clusters)
-        for _ in range(self.n_init):
-            labels = kernel_kmeans(features, observed, self.n_clusters, rng)
-            yield soft_memberships(labels, self.n_clusters)
-
-    def _best_of_starts(self, problem: Problem, settings: Settings) -> tuple[Result, Serial]:
-        """Solve from every start and keep the least objective."""
-        best: tuple[Result, Serial] | None = None
-        for number, start in enumerate(self._starts(problem.n, problem)):
-            shard = problem.shard(PROJECTIONS[self.membership], self.sharpness)
-            shard.start(start)
-            team = Serial([shard])
-            result = solve(team, settings, self._progress)
-            self._say(f"start {number + 1}: objective {result.objective:.6g}, {result.n_iter} iterations")
-            if best is None or result.objective < best[0].objective:
-                best = result, team
-        assert best is not None
-        return best
-
-    def _say(self, message: str) -> None:
-        if self.verbose:
-            print(message)
-
-    def _progress(self, iteration: int, objective: float) -> None:
-        if self.verbose > 1:
-            print(f"  iteration {iteration}: objective {objective:.6g}")
-
-    def _set_results(self, result: Result, found: list[Found]) -> None:
-        self.memberships_ = as_memberships(np.hstack([G_star for G_star, _ in found]))
-        self.labels_ = np.argmax(self.memberships_, axis=1)
-        self.view_weights_ = result.beta
-        self.view_memberships_ = [
-            np.concatenate([scattered(*part[a], G_star.shape[1]) for G_star, part in found])
-            for a in range(len(result.beta))
-        ]
-        self.history_ = result.history
-        self.objective_ = result.objective
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
+    def _set_results(self, model: FittedModel) -> None:
+        self.fitted_model_, found = model, model.results
+        self.memberships_, self.labels_ = found.memberships, found.labels
+        self.view_weights_, self.view_memberships_ = found.weights, found.view_memberships
+        self.history_, self.objective_ = found.history, found.objective
+        self.n_iter_, self.converged_ = found.n_iter, found.converged
 
     def _warn(self) -> None:
         warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")
@@ -562,28 +409,3 @@ class KernelMultiviewNMF(MultiviewClusterer):
             "It may explain the consensus because it is simple, not because it is informative; "
             "a larger gamma or calibrate=True evens the weights out.",
         )
-
-    def _placed(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
-        """New samples moved to where the fitted centroids and the consensus of their views put them."""
-        project = PROJECTIONS[self.membership]
-        shard, message = self._problem.place(samples, self._message, project, self.sharpness)
-        shard.start(consensus_of(shard, message, samples.n))
-        return shard, message
-
-
-def listed_once(parameter: Any, make: Callable[[Any], Any]) -> list[Any]:
-    """What a parameter names, per view where it says so and once where it is the same for all."""
-    if isinstance(parameter, dict):
-        parameter = list(parameter.values())
-    return [make(item) for item in (parameter if isinstance(parameter, (list, tuple)) else [parameter])]
-
-
-storable(
-    KernelMultiviewNMF,
-    (
-        *KernelMultiviewNMF._get_param_names(),
-        *KernelMultiviewNMF.PER_SAMPLE,
-        *("view_names_", "view_features_", "view_weights_", "n_features_in_", "feature_names_in_"),
-        *("history_", "objective_", "n_iter_", "converged_", "_problem", "_message", "_range_per_sample"),
-    ),
-)

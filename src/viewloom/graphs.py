@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from viewloom.neighbours import approximate_neighbours, fits_single, nearest_in_single, nearest_to_few
 from viewloom.operators import Explicit, Factored, scaled, top_eigenpairs
+from viewloom.stored import Stored, StoredParameters
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # samples on which a grid of widths is compared
@@ -26,13 +26,14 @@ FEW_ROWS = 32  # new samples whose edges are stored dense: making sparse matrice
 EXACT_SEARCH_ROWS = 50_000  # of a dense view, beyond which neighbours are searched with faiss
 
 
-class Geometry:
+class Geometry(Stored, tag="geometry"):
     """The samples of one view, with distances and neighbours that are computed once and shared."""
 
-    def __init__(self, X: Any, name: str = "X") -> None:
+    def __init__(self, X: Any, name: str = "X", neighbours: tuple[Array, Array] | None = None) -> None:
         self.X = X
         self.name = name  # of the view, for messages
-        self._neighbours: tuple[Array, Array] | None = None
+        self._neighbours = neighbours
+        self._squared_distances: Array | None = None
         self._widths: dict[Any, float] = {}
         self._gaussian: tuple[float, Array] | None = None
 
@@ -46,9 +47,18 @@ class Geometry:
         """Number of samples."""
         return int(self.X.shape[0])
 
-    @cached_property
+    def state(self) -> dict[str, Any]:
+        """The samples, and their neighbours if they are known."""
+        return {"X": self.X, "name": self.name, "neighbours": self._neighbours}
+
+    @property
     def squared_distances(self) -> Array:
         """All pairwise squared distances (n x n)."""
+        if self._squared_distances is None:
+            self._squared_distances = self._measured()
+        return self._squared_distances
+
+    def _measured(self) -> Array:
         D = squared_distances(self.X, self.X)
         np.fill_diagonal(D, 0.0)
         return D
@@ -64,9 +74,8 @@ class Geometry:
         """``exp(-d^2 / (2 sigma^2))`` (n x n) in place of the distances; kernel and graph share it."""
         if self._gaussian is None or self._gaussian[0] != sigma:
             self._gaussian = None
-            K = gaussian(self.squared_distances, sigma, out=self.squared_distances)
-            del self.squared_distances
-            self._gaussian = (sigma, K)
+            D, self._squared_distances = self.squared_distances, None  # one n x n matrix, not two
+            self._gaussian = (sigma, gaussian(D, sigma, out=D))
         return self._gaussian[1]
 
     @cached_property
@@ -117,15 +126,20 @@ class Geometry:
         return CrossGeometry(self, X_new)
 
 
-class GramGeometry(Geometry):
+class GramGeometry(Geometry, tag="geometry.gram"):
     """Distances that a Gram matrix implies: ``d_ij^2 = K_ii + K_jj - 2 K_ij``."""
 
-    def __init__(self, X: Any, name: str = "X") -> None:
-        super().__init__(_dense(X), name)
+    def __init__(self, X: Any, name: str = "X", neighbours: tuple[Array, Array] | None = None) -> None:
+        super().__init__(_dense(X), name, neighbours)
 
-    @cached_property
-    def squared_distances(self) -> Array:
-        """All pairwise squared distances (n x n)."""
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> GramGeometry:
+        """The object of a state, in which the matrix is dense."""
+        if not isinstance(state["X"], np.ndarray):
+            raise ValueError("A Gram matrix is stored dense.")
+        return cls(**state)
+
+    def _measured(self) -> Array:
         diagonal = np.diagonal(self.X)
         D = -2.0 * self.X
         D += diagonal[:, None]
@@ -196,7 +210,7 @@ class Laplacian:
     sigma: float
 
 
-class KNN(BaseEstimator):
+class KNN(StoredParameters, tag="graph.knn"):
     """Symmetric-normalised nearest-neighbour graph with self-tuning weights.
 
     ``W_ij = exp(-d_ij^2 / (s_i s_j))`` for neighbours, ``s_i`` the distance to the last neighbour, and
@@ -227,13 +241,13 @@ class KNN(BaseEstimator):
 
 
 @dataclass(frozen=True)
-class FittedKNN:
+class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales", "degrees")):
     """A nearest-neighbour graph: local scales, degrees and the normalised adjacency ``S``."""
 
     n_neighbors: int
     scales: Array
     degrees: Array
-    W: Any
+    W: Any = None  # of the training samples; new samples need none
 
     @cached_property
     def S(self) -> Any:
@@ -276,7 +290,7 @@ def row_stochastic(W: Any) -> Any:
     return scaled(W, inverse)
 
 
-class GaussianGraph(BaseEstimator):
+class GaussianGraph(StoredParameters, tag="graph.gaussian"):
     """The paper's graph: ``W_ij = exp(-||x_i - x_j||^2 / (2 sigma^2))`` between all samples, ``L = D - W``.
 
     Parameters
@@ -291,18 +305,24 @@ class GaussianGraph(BaseEstimator):
     def fit(self, geometry: Geometry) -> FittedGaussianGraph:
         """Graph of the samples of a view."""
         sigma = geometry.gaussian_width(self.sigma)
-        return FittedGaussianGraph(geometry.gaussian(sigma), sigma)
+        return FittedGaussianGraph.of(geometry.gaussian(sigma), sigma)
 
 
-class FittedGaussianGraph:
+@dataclass(frozen=True)
+class FittedGaussianGraph(Stored, tag="graph.gaussian.fitted", fields=("sigma", "bound")):
     """A dense Gaussian graph."""
 
-    def __init__(self, W: Array, sigma: float) -> None:
-        self.sigma = sigma
+    sigma: float
+    bound: float  # of the spectrum of its Laplacian
+    laplacian: Laplacian | None = None  # of the training samples; new samples need none
+
+    @classmethod
+    def of(cls, W: Array, sigma: float) -> FittedGaussianGraph:
+        """The graph of weights (n x n)."""
         degree = W.sum(axis=1)
         L = LinearOperator(W.shape, matvec=lambda x: degree * x.ravel() - W @ x.ravel(), dtype=W.dtype)
-        self.bound = float(top_eigenpairs(L, 1)[0][0])
-        self.laplacian = Laplacian(Explicit(W), degree, self.bound)
+        bound = float(top_eigenpairs(L, 1)[0][0])
+        return cls(sigma, bound, Laplacian(Explicit(W), degree, bound))
 
     def cross(self, geometry: CrossGeometry) -> tuple[Array, Array]:
         """Edges from new samples to training samples (n_new x n), and degrees."""

@@ -15,10 +15,9 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from viewloom.base import as_memberships
 from viewloom.estimators import KernelMultiviewNMF
-from viewloom.large import LargeProblem
-from viewloom.problem import NewSamples, Problem
+from viewloom.fitted import FittedModel
+from viewloom.problem import NewSamples
 from viewloom.views import Views, listed
 
 __all__ = [
@@ -144,18 +143,14 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
     if not isinstance(model, KernelMultiviewNMF):
         raise TypeError(f"view_contributions needs a KernelMultiviewNMF, got {type(model).__name__}.")
     check_is_fitted(model)
-    kept = model._problem.landmarks if isinstance(model._problem, LargeProblem) else model._problem
-    samples = _training_samples(kept) if X is None else _new_samples(model, X)
-    v = len(model.view_names_)
-    present = _present(samples, v)
-    consensus = _memberships(model, samples, present, range(v), np.full(samples.n, True))
+    fitted, v = model.fitted_model_, len(model.view_names_)
+    samples = fitted.samples if X is None else fitted.scaled(model.aligned(X))
+    consensus = fitted.memberships(samples, using=range(v))
     without, alone = np.empty((2, v, *consensus.shape))
     for a in range(v):
-        others = [b for b in range(v) if b != a]
-        replaceable = present[:, a] & present[:, others].any(axis=1)
-        without[a] = _memberships(model, samples, present, others, replaceable)
-        alone[a] = _memberships(model, samples, present, [a], present[:, a])
-    labels = model.labels_ if X is None and kept is model._problem else np.argmax(consensus, axis=1)
+        alone[a] = fitted.memberships(samples, using=[a])
+        without[a] = _memberships_without(fitted, samples, a)
+    labels = model.labels_ if X is None and fitted.EXACT else np.argmax(consensus, axis=1)
     return ViewContributions(list(model.view_names_), labels, consensus, alone, _moved(without, consensus).T)
 
 
@@ -319,48 +314,14 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     return z.groupby(labels[rows]).mean().reindex(np.unique(labels)).rename_axis("cluster").T
 
 
-def _training_samples(problem: Problem) -> NewSamples:
-    """The training samples in the form of new ones."""
-    views = dict(enumerate(problem.views))
-    return NewSamples(
-        {a: view.geometry.X for a, view in views.items()},
-        {a: view.rows for a, view in views.items()},
-        problem.n,
-    )
-
-
-def _new_samples(model: KernelMultiviewNMF, X: Any) -> NewSamples:
-    return model._problem.new_samples(model._check_new_views(X))
-
-
-def _present(samples: NewSamples, n_views: int) -> Array:
-    """Which sample has which view (n x v)."""
-    present = np.zeros((samples.n, n_views), dtype=bool)
-    for a, where in samples.rows.items():
-        present[where, a] = True
-    return present
-
-
-def _memberships(
-    model: KernelMultiviewNMF, samples: NewSamples, present: Array, views: Iterable[int], chosen: Array
-) -> Array:
-    """Memberships (n x k) of the chosen samples from some views only; NaN for the others."""
-    U = np.full((samples.n, model.n_clusters), np.nan)
-    if chosen.any():
-        part = _subset(samples, present, views, np.flatnonzero(chosen))
-        U[chosen] = as_memberships(model._placed(part)[0].G_star)
+def _memberships_without(fitted: FittedModel, samples: NewSamples, view: int) -> Array:
+    """Memberships (n x k) of samples from all views but one; NaN for those who lack it, or have no other."""
+    present = samples.present(len(fitted.names))
+    others = [a for a in range(len(fitted.names)) if a != view]
+    chosen = np.flatnonzero(present[:, view] & present[:, others].any(axis=1))
+    U = np.full((samples.n, fitted.n_clusters), np.nan)
+    U[chosen] = fitted.memberships(samples.taken(chosen, others), using=others)
     return U
-
-
-def _subset(samples: NewSamples, present: Array, views: Iterable[int], chosen: Array) -> NewSamples:
-    """The chosen samples with some of their views."""
-    scaled, rows = {}, {}
-    for a in views:
-        seen = present[chosen, a]
-        if seen.any():
-            position = np.cumsum(present[:, a]) - 1  # of each sample in the view's own block
-            scaled[a], rows[a] = samples.scaled[a][position[chosen[seen]]], np.flatnonzero(seen)
-    return NewSamples(scaled, rows, len(chosen))
 
 
 def _moved(U: Array, V: Array) -> Array:
@@ -378,22 +339,16 @@ def _mean_of_known(values: Array) -> Array:
 
 def _weights_over(model: KernelMultiviewNMF, views: Any, parameter: str, values: list[Any]) -> pd.DataFrame:
     """Weights of the model at several values of a parameter that kernels and graphs do not depend on."""
-    base = clone(model)
-    views = base._check_views(views)
-    problem = base._build(views)
-    rows = [_refitted(base, views, problem, {parameter: value}).view_weights_ for value in values]
-    return pd.DataFrame(rows, columns=pd.Index(views.names), index=pd.Index(values, name=parameter))
-
-
-def _refitted(
-    model: KernelMultiviewNMF, views: Views, problem: Problem, changes: dict[str, Any]
-) -> KernelMultiviewNMF:
-    other = clone(model).set_params(**changes)
-    other._validate_params()
-    other._check_views(views)
+    views = Views(views)
+    rows: list[Array] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="View .* of the weight")  # the point of showing them
-        return other._fit_problem(problem)
+        for value in values:
+            if not rows:
+                first = clone(model).set_params(factored=False, **{parameter: value}).fit(views)
+            fitted = first.refit(**{parameter: value}) if rows else first
+            rows.append(fitted.view_weights_)
+    return pd.DataFrame(rows, columns=pd.Index(views.names), index=pd.Index(values, name=parameter))
 
 
 def _known(names: Iterable[str], among: Any, where: str) -> list[str]:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 
 from viewloom.graphs import KNN, CrossGeometry, FittedKNN, Geometry
 from viewloom.landmarks import cholesky_landmarks, kmeans_landmarks
-from viewloom.operators import Cross, Explicit, Factored, Operator, unit_rows
+from viewloom.operators import Cross, Explicit, Factored, unit_rows
+from viewloom.stored import Stored, StoredParameters
 from viewloom.weft import Walk, WalkShape, Weft, WeftRows
 
 Array = np.ndarray
@@ -44,13 +45,15 @@ PLAIN = Context()
 class FittedKernel(Protocol):
     """A kernel that knows its training samples."""
 
-    operator: Operator
+    @property
+    def operator(self) -> Any:
+        """Gram matrix of the training samples; None in a loaded model that needs none."""
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Any:
         """Operator of new samples against the training samples."""
 
 
-class Linear(BaseEstimator):
+class Linear(StoredParameters, tag="kernel.linear"):
     """``k(x, y) = <x, y>``, kept as the factor ``X`` and never multiplied out.
 
     Examples
@@ -63,10 +66,10 @@ class Linear(BaseEstimator):
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
         """Kernel of the samples of a view."""
-        return FittedLinear(geometry.X, context.normalize)
+        return FittedLinear.of(geometry.X, context.normalize)
 
 
-class Cosine(Linear):
+class Cosine(Linear, tag="kernel.cosine"):
     """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, whatever the normalisation asked for.
 
     Examples
@@ -79,26 +82,35 @@ class Cosine(Linear):
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
         """Kernel of the samples of a view."""
-        return FittedLinear(geometry.X, True)
+        return FittedLinear.of(geometry.X, True)
 
 
-class FittedLinear:
+@dataclass(frozen=True, eq=False)
+class FittedLinear(Stored, tag="kernel.linear.fitted", fields=("normalize", "operator")):
     """``K = X X^T`` as a factor, rows of unit length if asked for."""
 
-    def __init__(self, X: Any, normalize: bool) -> None:
-        self.normalize = normalize
-        self.operator = self._factored(X)
+    normalize: bool
+    operator: Factored
+
+    @classmethod
+    def of(cls, X: Any, normalize: bool) -> FittedLinear:
+        """The kernel of samples."""
+        return cls(normalize, _factored(X, normalize))
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
         """Factor of new samples."""
-        return self._factored(cross.X)
-
-    def _factored(self, X: Any) -> Factored:
-        return Factored(unit_rows(X) if self.normalize else X)
+        return _factored(cross.X, self.normalize)
 
 
-class PairwiseKernel(BaseEstimator):
-    """A kernel given by its entries. Subclasses write `matrix`, and `diagonal` where it is cheaper."""
+def _factored(X: Any, normalize: bool) -> Factored:
+    return Factored(unit_rows(X) if normalize else X)
+
+
+class PairwiseKernel(StoredParameters):
+    """A kernel given by its entries. Subclasses write `matrix`, and `diagonal` where it is cheaper.
+
+    A subclass with a `tag` (see `viewloom.stored.Stored`) can be saved with a model: by its parameters.
+    """
 
     def matrix(self, samples: Samples) -> Array:
         """``k(x, y)`` of samples (rows) against the training samples (columns), the caller's to change."""
@@ -114,43 +126,52 @@ class PairwiseKernel(BaseEstimator):
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedPairwise:
         """Kernel of the samples of a view."""
-        return FittedPairwise(self.prepare(geometry), geometry, context.normalize)
+        return FittedPairwise.of(self.prepare(geometry), geometry, context.normalize)
 
 
-class FittedPairwise:
+@dataclass(frozen=True, eq=False)
+class FittedPairwise(Stored, tag="kernel.pairwise.fitted", fields=("kernel", "name", "norms")):
     """A dense Gram matrix, of unit diagonal if asked for."""
 
-    def __init__(self, kernel: PairwiseKernel, geometry: Geometry, normalize: bool) -> None:
-        self.kernel = kernel
+    kernel: PairwiseKernel
+    name: str  # of the view, for messages
+    norms: Array | None  # root of the diagonal; None where it is left as it is
+    operator: Any = None  # of the training samples; new samples need none
+
+    @classmethod
+    def of(cls, kernel: PairwiseKernel, geometry: Geometry, normalize: bool) -> FittedPairwise:
+        """The kernel of samples."""
         K = kernel.matrix(geometry)
-        self.name = geometry.name
-        self.norms = self._norms(np.diagonal(K)) if normalize else None
-        self.operator = Explicit(self._scaled(K, self.norms))
+        norms = _norms(np.diagonal(K), geometry.name) if normalize else None
+        return cls(kernel, geometry.name, norms, Explicit(K if norms is None else _unit(K, norms, norms)))
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Cross:
         """Rows of new samples."""
         rows, diagonal = self.kernel.matrix(cross), self.kernel.diagonal(cross)
         if self.norms is None:
             return Cross(rows, diagonal)
-        return Cross(self._scaled(rows, self._norms(diagonal)), np.ones(cross.size))
+        return Cross(_unit(rows, _norms(diagonal, self.name), self.norms), np.ones(cross.size))
 
-    def _norms(self, diagonal: Array) -> Array:
-        if not (diagonal > 0.0).all():
-            raise ValueError(
-                f"The kernel of view {self.name!r} is not positive at "
-                f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot have unit diagonal."
-            )
-        return np.sqrt(diagonal)
 
-    def _scaled(self, K: Array, norms: Array | None) -> Array:
-        if norms is None or self.norms is None or (np.all(norms == 1.0) and np.all(self.norms == 1.0)):
-            return K
-        K /= norms[:, None]
-        K /= self.norms
+def _norms(diagonal: Array, name: str) -> Array:
+    if not (diagonal > 0.0).all():
+        raise ValueError(
+            f"The kernel of view {name!r} is not positive at "
+            f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot have unit diagonal."
+        )
+    return np.sqrt(diagonal)
+
+
+def _unit(K: Array, left: Array, right: Array) -> Array:
+    """``diag(left)^-1 K diag(right)^-1``, in place."""
+    if np.all(left == 1.0) and np.all(right == 1.0):
         return K
+    K /= left[:, None]
+    K /= right
+    return K
 
 
-class Polynomial(PairwiseKernel):
+class Polynomial(PairwiseKernel, tag="kernel.polynomial"):
     """``k(x, y) = (<x, y> + coef0)^degree``.
 
     Parameters
@@ -182,7 +203,7 @@ class Polynomial(PairwiseKernel):
         return (Factored(samples.X).diagonal() + self.coef0) ** self.degree
 
 
-class Gaussian(PairwiseKernel):
+class Gaussian(PairwiseKernel, tag="kernel.gaussian"):
     """``k(x, y) = exp(-||x - y||^2 / (2 sigma^2))``.
 
     Parameters
@@ -246,7 +267,7 @@ class FunctionKernel(PairwiseKernel):
         return np.array([float(_dense(self.function(X[[i]], X[[i]]))[0, 0]) for i in range(samples.size)])
 
 
-class Diffusion(BaseEstimator):
+class Diffusion(StoredParameters, tag="kernel.diffusion"):
     """Diffusion along the neighbour graph of a view, with edges lent by the other views.
 
     With ``S`` the normalised neighbour graph of the view (`viewloom.graphs.KNN`) and ``M`` that of
@@ -302,15 +323,22 @@ class Diffusion(BaseEstimator):
         return FittedDiffusion(graph, walk, self.share, context.view, context.weft.rows[context.view])
 
 
-class FittedDiffusion:
+@dataclass(frozen=True, eq=False)
+class FittedDiffusion(
+    Stored, tag="kernel.diffusion.fitted", fields=("graph", "walk", "share", "view", "columns")
+):
     """Factor of the training samples, and what maps edges of new samples to theirs."""
 
-    def __init__(
-        self, graph: FittedKNN, walk: Walk, share: float = 0.0, view: int = 0, columns: Array | None = None
-    ) -> None:
-        self.graph, self.walk, self.share = graph, walk, share
-        self.view, self.columns = view, columns  # of this view in the weft
-        self.operator = Factored(walk.Z)
+    graph: FittedKNN
+    walk: Walk
+    share: float = 0.0
+    view: int = 0  # of this view in the weft, as are its columns
+    columns: Array | None = None
+
+    @cached_property
+    def operator(self) -> Factored:
+        """Factor of the training samples."""
+        return Factored(self.walk.Z)
 
     def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
         """Factor of new samples."""
@@ -320,7 +348,7 @@ class FittedDiffusion:
         return Factored(self.walk.features((1.0 - self.share) * weft.edges[self.view] + self.share * M))
 
 
-class Precomputed(PairwiseKernel):
+class Precomputed(PairwiseKernel, tag="kernel.precomputed"):
     """Views that are Gram matrices already: n x n for `fit`, n_new x n for `predict`.
 
     A matrix that is not symmetric is an error. One that is not positive semidefinite is repaired:
@@ -340,10 +368,23 @@ class Precomputed(PairwiseKernel):
     True
     """
 
+    gram_: Array | None = None  # of the training samples, once it is checked
+
     def prepare(self, geometry: Geometry) -> PairwiseKernel:
         """Check the matrix, once."""
-        fitted = Precomputed()
-        fitted.gram_ = checked_gram(np.asarray(geometry.X, dtype=np.float64), geometry.name)
+        return self.from_state(
+            {"gram": checked_gram(np.asarray(geometry.X, dtype=np.float64), geometry.name)}
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The matrix, once it is checked."""
+        return {"gram": self.gram_}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Precomputed:
+        """The kernel with its matrix."""
+        fitted = cls()
+        fitted.gram_ = state["gram"]
         return fitted
 
     def matrix(self, samples: Samples) -> Array:
@@ -352,11 +393,11 @@ class Precomputed(PairwiseKernel):
 
     def diagonal(self, samples: Samples) -> Array:
         """``k(x, x)`` of samples."""
-        diagonal = np.diagonal(self.gram_)
+        diagonal = np.diagonal(np.asarray(self.gram_))
         return diagonal if samples.train is samples else np.full(samples.size, diagonal.mean())
 
 
-class Nystroem(BaseEstimator):
+class Nystroem(StoredParameters, tag="kernel.nystroem"):
     """A kernel as a factor of given rank, ``K ~ C W^+ C^T`` with ``C = k(X, L)`` and ``W = k(L, L)``.
 
     The landmarks ``L`` are centres of k-means, or, for kernels given as functions, samples drawn by
@@ -390,7 +431,7 @@ class Nystroem(BaseEstimator):
         rows = _thinned(geometry)
         kernel = kernel.prepare(rows)
         landmarks = Geometry(self._landmarks(kernel, rows), geometry.name)
-        return FittedNystroem(kernel, landmarks, geometry, context.normalize)
+        return FittedNystroem.of(kernel, landmarks, geometry, context.normalize)
 
     def _landmarks(self, kernel: PairwiseKernel, rows: Geometry) -> Any:
         if rows.size <= self.rank:
@@ -405,28 +446,49 @@ class Nystroem(BaseEstimator):
         return rows.X[cholesky_landmarks(columns, diagonal, self.rank, np.random.RandomState(0))]
 
 
-class FittedNystroem:
+@dataclass(frozen=True, eq=False)
+class Factoring(Stored, tag="kernel.nystroem.factoring", fields=("kernel", "landmarks", "normalize", "root")):
     """Landmarks and ``W^(-1/2)``; the factor of any samples is ``k(X, L) W^(-1/2)``."""
 
-    def __init__(
-        self, kernel: PairwiseKernel, landmarks: Geometry, geometry: Geometry, normalize: bool
-    ) -> None:
-        self.kernel, self.landmarks, self.normalize = kernel, landmarks, normalize
+    kernel: PairwiseKernel
+    landmarks: Geometry
+    normalize: bool
+    root: Array
+
+    @classmethod
+    def of(cls, kernel: PairwiseKernel, landmarks: Geometry, normalize: bool) -> Factoring:
+        """The root of the landmarks' kernel."""
         values, vectors = scipy.linalg.eigh(kernel.matrix(landmarks))
         keep = values > NYSTROEM_CUT * values[-1]
-        self.root = vectors[:, keep] / np.sqrt(values[keep])
-        self.operator = self._factor(geometry.X)
+        return cls(kernel, landmarks, normalize, vectors[:, keep] / np.sqrt(values[keep]))
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
-        """Factor of new samples."""
-        return self._factor(cross.X)
-
-    def _factor(self, X: Any) -> Factored:
+    def __call__(self, X: Any) -> Factored:
+        """Factor of samples."""
         Z = np.empty((X.shape[0], self.root.shape[1]), dtype=X.dtype)
         for start in range(0, len(Z), NYSTROEM_ROWS):  # the n x rank kernel never stands beside its factor
             rows = slice(start, start + NYSTROEM_ROWS)
             Z[rows] = self.kernel.matrix(self.landmarks.to(X[rows])) @ self.root
-        return Factored(unit_rows(Z) if self.normalize else Z)
+        return _factored(Z, self.normalize)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNystroem(Stored, tag="kernel.nystroem.fitted", fields=("factoring", "operator")):
+    """The factor of the training samples, and how those of new samples are made."""
+
+    factoring: Factoring
+    operator: Factored
+
+    @classmethod
+    def of(
+        cls, kernel: PairwiseKernel, landmarks: Geometry, geometry: Geometry, normalize: bool
+    ) -> FittedNystroem:
+        """The kernel of samples."""
+        factoring = Factoring.of(kernel, landmarks, normalize)
+        return cls(factoring, factoring(geometry.X))
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+        """Factor of new samples."""
+        return self.factoring(cross.X)
 
 
 def _thinned(geometry: Geometry) -> Geometry:

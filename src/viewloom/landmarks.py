@@ -37,7 +37,7 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
     members = near.kneighbors(side[chosen], return_distance=False)
     means = [_mixed(X, views.present[:, a], members) for a, X in enumerate(views.blocks)]
     present = np.column_stack([seen for _, seen in means])
-    return views._replace(blocks=[mean for mean, _ in means], present=present, ids=None)[present.any(axis=1)]
+    return views.replaced(blocks=[mean for mean, _ in means], present=present, ids=None)[present.any(axis=1)]
 
 
 def _scaled_features(views: Views) -> Any:

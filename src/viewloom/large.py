@@ -24,49 +24,8 @@ from viewloom.views import Views, align
 
 Array = np.ndarray
 Found = tuple[Array, list[tuple[Rows, Array]]]  # G_star, and per view who has it and G
-SAMPLE_ROWS, LANDMARKS = 20_000, 2_000
+LANDMARKS = 2_000
 START_ROUNDS, START_STEPS = 5, 10  # from all clusters alike to where the landmarks' model puts a sample
-
-
-@dataclass(frozen=True, eq=False)
-class LargeProblem:
-    """Landmarks, and how samples are tied to them.
-
-    Attributes
-    ----------
-    landmarks : Problem
-        The exact problem of the landmarks.
-    n : int
-        Number of training samples.
-    scales : list of (m,) arrays or None
-        Per view ``Lambda^-1/2``, ``Lambda`` the sum of all samples' ties to each landmark: with
-        row-stochastic ties ``B``, the graph ``B Lambda^-1 B^T`` has degrees of one.
-    mixed : bool
-        Whether landmarks are means of samples, so that no sample is kept.
-    """
-
-    landmarks: Problem
-    n: int
-    scales: list[Array | None]
-    mixed: bool = False
-
-    @property
-    def views(self) -> list[FittedView]:
-        """Views of the landmarks."""
-        return self.landmarks.views
-
-    def new_samples(self, views: Views) -> NewSamples:
-        """Samples brought to the scale of the landmarks."""
-        return self.landmarks.new_samples(views)
-
-    def place(
-        self, samples: NewSamples, message: list[ViewMessage], project: Callable[[Array], Array], rho: float
-    ) -> tuple[Shard, list[ViewMessage]]:
-        """New samples as a shard, and the messages of the views they have."""
-        shard = tied(self.landmarks, samples, project, rho)
-        rescale(shard, self.scales)
-        seen = list(samples.rows)
-        return replace(shard, blocks=[shard.blocks[a] for a in seen]), [message[a] for a in seen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +33,7 @@ class Builder:
     """What makes a shard of a block of rows, wherever that may be."""
 
     landmarks: Problem
-    message: list[ViewMessage]  # of the landmarks' own solution
+    codebooks: list[ViewMessage]  # of the landmarks' own solution
     names: list[str]
     features: dict[str, Array]
     project: Callable[[Array], Array]
@@ -84,10 +43,10 @@ class Builder:
         """The rows of a block, tied to the landmarks, with memberships where the landmarks put them."""
         samples = self.landmarks.new_samples(align(views, self.names, self.features))
         shard = tied(self.landmarks, samples, self.project, self.rho)
-        k, dtype = self.message[0].A.shape[0], shard.blocks[0].kernel.Z.dtype
+        k, dtype = self.codebooks[0].A.shape[0], shard.blocks[0].kernel.Z.dtype
         shard.start(np.full((k, samples.n), 1.0 / k, dtype=dtype))
         seen = replace(shard, blocks=[replace(shard.blocks[a], laplacian=None) for a in samples.rows])
-        message = [replace(self.message[a], neighbours=None) for a in samples.rows]
+        message = [replace(self.codebooks[a], neighbours=None) for a in samples.rows]
         for _ in range(START_ROUNDS):
             seen.move(message, START_STEPS)
         shard.start(seen.G_star)

@@ -21,6 +21,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from viewloom.stored import Stored
+
 Array = np.ndarray
 DENSE_EIGEN_SIZE = 400  # below this LAPACK is faster than Lanczos
 
@@ -149,7 +151,7 @@ class Explicit:
         return float(self.diagonal().sum(dtype=np.float64))
 
 
-class Factored:
+class Factored(Stored, tag="factor", fields=("Z",)):
     """``K = Z Z^T`` with a dense or sparse factor ``Z`` (n x m)."""
 
     def __init__(self, Z: Any) -> None:

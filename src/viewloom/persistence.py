@@ -7,11 +7,12 @@ The file is a safetensors file. Its tensors are called ``0``, ``1``, ...; its me
 ``version``   of this layout, a whole number (see `VERSION`);
 ``holds``     "training rows" or "landmarks": what a reader could learn of subjects;
 ``digest``    SHA-256 over structure and tensors, so that damage is noticed;
-``model``     JSON. Objects are ``{"is": class, field: value, ...}``, classes and fields from a fixed list,
-              arrays are ``{"tensor": name}``, everything else is itself;
+``model``     JSON. Objects are ``{"tag": tag, "version": number, "state": {name: value, ...}}``, arrays are
+              ``{"tensor": name}``, everything else is itself;
 ``extra``     JSON of what the caller stored beside the model.
 
-Reading makes objects of the listed classes only, sets the listed fields only, and calls nothing.
+Reading makes objects of registered tags only (`viewloom.stored`), from their state. Names of classes are no
+part of the format. Files of format 1 are read by way of `viewloom.persistence_v1`.
 """
 
 from __future__ import annotations
@@ -27,73 +28,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClusterMixin
-from sklearn.preprocessing import StandardScaler
 
-from viewloom import graphs, kernels, large, operators, problem, weft
 from viewloom.files import whole
-from viewloom.solver.shard import ViewMessage
+from viewloom.persistence_v1 import upgraded
+from viewloom.stored import REGISTRY, tag_of
 
 Array = np.ndarray
-FORMAT, VERSION = "viewloom-model", 1
+FORMAT, VERSION = "viewloom-model", 2
 KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
 DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
 PathLike = str | os.PathLike[str]
 
-# What is kept of each class: what new samples need. Gram matrices and graphs of the training samples are not.
-FIELDS: dict[type, tuple[str, ...]] = {
-    problem.Problem: ("views", "n", "weft"),
-    large.LargeProblem: ("landmarks", "n", "scales", "mixed"),
-    problem.FittedView: ("rows", "scaler", "geometry", "kernel", "graph"),
-    problem.Columns: ("columns",),
-    problem.CentredGram: ("columns", "means"),
-    problem.UnitRows: ("root",),
-    StandardScaler: (
-        "with_mean",
-        "with_std",
-        "copy",
-        "mean_",
-        "var_",
-        "scale_",
-        "n_samples_seen_",
-        "n_features_in_",
-    ),
-    graphs.Geometry: ("X", "name", "_neighbours"),
-    graphs.GramGeometry: ("X", "name", "_neighbours"),
-    graphs.FittedKNN: ("n_neighbors", "scales", "degrees"),
-    graphs.FittedGaussianGraph: ("sigma", "bound"),
-    kernels.FittedLinear: ("normalize", "operator"),
-    kernels.FittedPairwise: ("kernel", "name", "norms"),
-    kernels.FittedDiffusion: ("graph", "walk", "share", "view", "columns", "operator"),
-    kernels.FittedNystroem: ("kernel", "landmarks", "normalize", "root", "operator"),
-    kernels.Linear: (),
-    kernels.Cosine: (),
-    kernels.Polynomial: ("degree", "coef0"),
-    kernels.Gaussian: ("sigma",),
-    kernels.Diffusion: ("n_neighbors", "time", "rank", "share"),
-    kernels.Precomputed: ("gram_",),
-    kernels.Nystroem: ("kernel", "rank"),
-    graphs.KNN: ("n_neighbors",),
-    graphs.GaussianGraph: ("sigma",),
-    operators.Factored: ("Z",),
-    weft.Walk: ("extension", "degrees"),
-    weft.Weft: ("rows", "n", "graphs", "standing", "weights", "fusion", "fused", "degrees"),
-    weft.Standing: ("doubts", "weights", "copies"),
-    weft.Fusion: ("weights", "parts", "geometry"),
-    weft.Part: ("centre", "factor", "sparse"),
-    ViewMessage: ("A", "C", "neighbours", "lam", "theta", "sigma", "weight"),
-}
-CLASSES: dict[str, type] = {cls.__name__: cls for cls in FIELDS}
-
 
 class DamagedFile(ValueError):
     """A file that is no model, or no longer the one that was written."""
-
-
-def storable(cls: type, fields: tuple[str, ...]) -> None:
-    """Let objects of a class be saved and loaded: a model, with its fitted attributes."""
-    FIELDS[cls], CLASSES[cls.__name__] = fields, cls
 
 
 def save(
@@ -115,7 +65,7 @@ def save(
             "which cannot be averaged, need scale='standard'."
         )
     tensors = Tensors()
-    structure = _text(_encoded(_trimmed(model, store), tensors))
+    structure = _text(_encoded(model.without_samples() if store == "landmarks" else model, tensors))
     beside = _text({"extra": dict(extra or {}), "arrays": _encoded(dict(arrays or {}), tensors)})
     metadata = {
         "format": FORMAT,
@@ -165,7 +115,7 @@ def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     if metadata["digest"] != _digest(metadata, arrays):
         raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
     model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))
-    model = _decoded(model, arrays)
+    model = _decoded(_as_format_2(model) if metadata["version"] == "1" else model, arrays)
     if not (isinstance(model, ClusterMixin) and _is_beside(beside)):
         raise DamagedFile(f"{_name(path)} holds something else than a model.")
     return model, beside["extra"], _decoded(beside["arrays"], arrays)
@@ -222,13 +172,12 @@ def _check_version(version: str, path: PathLike) -> None:
         )
 
 
-def _trimmed(model: Any, store: str) -> Any:
-    """With store="landmarks" nothing is kept of any one subject: neither rows nor memberships."""
-    if store != "landmarks":
-        return model
-    other = object.__new__(type(model))
-    other.__dict__.update({k: v for k, v in vars(model).items() if k not in type(model).PER_SAMPLE})
-    return other
+def _as_format_2(structure: Any) -> Any:
+    """A structure of format 1 in today's form."""
+    try:
+        return upgraded(structure)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
 
 
 class Tensors:
@@ -251,9 +200,9 @@ class Tensors:
 
 def _encoded(value: Any, tensors: Tensors) -> Any:
     """A value as JSON with references to tensors."""
-    if type(value) in FIELDS:
-        fields = {name: getattr(value, name) for name in FIELDS[type(value)] if hasattr(value, name)}
-        return {"is": type(value).__name__, **{k: _encoded(v, tensors) for k, v in fields.items()}}
+    if (tag := tag_of(value)) is not None:
+        state = {name: _encoded(item, tensors) for name, item in value.state().items()}
+        return {"tag": tag, "version": value.STATE_VERSION, "state": state}
     if sp.issparse(value):
         csr = sp.csr_array(value)
         parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
@@ -299,14 +248,12 @@ def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
 
 
 def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
-    cls = CLASSES.get(value["is"])
-    if cls is None or not set(value) - {"is"} <= set(FIELDS[cls]):
-        raise DamagedFile("The model holds an object of an unknown class.")
-    made: Any = object.__new__(cls)
-    for name in FIELDS[cls]:
-        if name in value:
-            object.__setattr__(made, name, _decoded(value[name], arrays, depth))
-    return made
+    cls = REGISTRY.get(value["tag"])
+    if cls is None or set(value) != {"tag", "version", "state"}:
+        raise DamagedFile("The model holds an object of an unknown kind.")
+    if value["version"] != cls.STATE_VERSION:
+        raise DamagedFile("The model holds an object of another version; pip install --upgrade viewloom.")
+    return cls.from_state({name: _decoded(item, arrays, depth) for name, item in value["state"].items()})
 
 
 def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:
@@ -317,7 +264,7 @@ def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> s
 
 
 DECODERS: dict[str, Any] = {
-    "is": _object,
+    "tag": _object,
     "sparse": _sparse,
     "tensor": lambda value, arrays, depth: arrays[value["tensor"]],
     "transposed": lambda value, arrays, depth: arrays[value["transposed"]].T,

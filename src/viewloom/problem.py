@@ -17,13 +17,14 @@ from viewloom.solver.objective import reconstruction
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.start import joint_features
 from viewloom.solver.updates import Rows, combinations, membership_gram
+from viewloom.stored import Stored
 from viewloom.views import Views
 from viewloom.weft import Standing, Weft, agreement, overlap, trust
 
 Array = np.ndarray
 
 
-class Columns:
+class Columns(Stored, tag="scaler.columns", fields=("columns",)):
     """A view of which only some columns are used, unscaled: a Gram matrix, whose columns are samples."""
 
     def __init__(self, columns: Rows = slice(None)) -> None:
@@ -34,17 +35,23 @@ class Columns:
         return X[:, self.columns]
 
 
-class CentredGram(Columns):
+class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
     """A Gram matrix with the mean of its training samples at the origin, as if features had been centred.
 
     ``k_c(x, y) = k(x, y) - m(x) - m(y) + mean(m)``, ``m(x)`` the mean of ``k(x, .)`` over training
     samples: distances stay, and what all samples have in common no longer makes them alike.
     """
 
-    def __init__(self, K: Any, columns: Rows) -> None:
+    def __init__(self, columns: Rows, means: Array) -> None:
         super().__init__(columns)
-        K = super().transform(K)
-        self.means = np.asarray(K.mean(axis=0)).ravel() if K.shape[0] == K.shape[1] else np.zeros(K.shape[1])
+        self.means = means
+
+    @classmethod
+    def of(cls, K: Any, columns: Rows) -> CentredGram:
+        """The scaler of a Gram matrix of training samples."""
+        K = Columns(columns).transform(K)
+        square = K.shape[0] == K.shape[1]
+        return cls(columns, np.asarray(K.mean(axis=0)).ravel() if square else np.zeros(K.shape[1]))
 
     def transform(self, X: Any) -> Any:
         """Centred rows."""
@@ -53,7 +60,7 @@ class CentredGram(Columns):
         return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
 
 
-class UnitRows:
+class UnitRows(Stored, tag="scaler.unit", fields=("root",)):
     """Samples of length one: directions of profiles, whatever their size.
 
     With `root`, square roots are taken first, so that distances are Hellinger distances between
@@ -66,6 +73,25 @@ class UnitRows:
     def transform(self, X: Any) -> Any:
         """The scaled samples; a sample of zeros stays zero."""
         return unit_rows(_roots(X) if self.root else X)
+
+
+class Standard(Stored, StandardScaler, tag="scaler.standard"):
+    """Features of mean zero and variance one: scikit-learn's scaler, which can be stored."""
+
+    PARAMETERS = ("with_mean", "with_std", "copy")
+    LEARNED = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_")
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and what was learned."""
+        return {name: getattr(self, name) for name in (*self.PARAMETERS, *self.LEARNED)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Standard:
+        """The fitted scaler."""
+        made = cls(**{name: state[name] for name in cls.PARAMETERS})
+        for name in cls.LEARNED:
+            setattr(made, name, state[name])
+        return made
 
 
 def _roots(X: Any) -> Any:
@@ -86,7 +112,7 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
         return Columns()
     if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
         return UnitRows(root=scale == "auto")
-    return StandardScaler(with_mean=not sp.issparse(X)).fit(X)
+    return Standard(with_mean=not sp.issparse(X)).fit(X)
 
 
 def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any]:
@@ -105,7 +131,7 @@ def mixable(scalers: Iterable[Any]) -> bool:
 
 
 def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
-    return Columns(where) if scale is None else CentredGram(K, where)
+    return Columns(where) if scale is None else CentredGram.of(K, where)
 
 
 def _scaled(scaler: Any, X: Any) -> Any:
@@ -124,7 +150,7 @@ def _looks_like_counts(X: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class FittedView:
+class FittedView(Stored, tag="view", fields=("rows", "scaler", "geometry", "kernel", "graph")):
     """One view of the training samples: its scale, distances, kernel and graph."""
 
     rows: Rows  # which training samples have it
@@ -140,7 +166,7 @@ class FittedView:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
     """All views of the training samples, ready for the solver."""
 
     views: list[FittedView]
@@ -171,6 +197,11 @@ class Problem:
             )
         ]
         return cls(fitted, len(views), weft)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the views."""
+        return [view.geometry.name for view in self.views]
 
     @property
     def operators(self) -> list[Operator]:
@@ -224,6 +255,16 @@ class Problem:
         messages = [_reaching(message[a], block) for a, block in blocks.items()]
         return Shard(list(blocks.values()), project, rho), messages
 
+    @property
+    def samples(self) -> NewSamples:
+        """The training samples in the form of new ones."""
+        views = dict(enumerate(self.views))
+        return NewSamples(
+            {a: view.geometry.X for a, view in views.items()},
+            {a: view.rows for a, view in views.items()},
+            self.n,
+        )
+
     def new_samples(self, views: Views) -> NewSamples:
         """New samples brought to the scale of the training samples."""
         present = telling(views, [view.scaler for view in self.views], least=0)
@@ -245,6 +286,26 @@ class NewSamples:
         """Samples of which only one view, already scaled, is known."""
         return cls({a: X}, {a: slice(None)}, X.shape[0])
 
+    def present(self, n_views: int) -> Array:
+        """Which sample has which view (n x v)."""
+        present = np.zeros((self.n, n_views), dtype=bool)
+        for a, where in self.rows.items():
+            present[where, a] = True
+        return present
+
+    def taken(self, chosen: Array, views: Iterable[int]) -> NewSamples:
+        """The samples at rising positions, with some of their views."""
+        scaled, rows = {}, {}
+        for a in views:
+            has = np.zeros(self.n, dtype=bool)
+            if a in self.rows:
+                has[self.rows[a]] = True
+            seen = has[chosen]
+            if seen.any():
+                position = np.cumsum(has) - 1  # of each sample in the view's own block
+                scaled[a], rows[a] = self.scaled[a][position[chosen[seen]]], np.flatnonzero(seen)
+        return NewSamples(scaled, rows, len(chosen))
+
 
 def _weft(
     kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
@@ -254,19 +315,17 @@ def _weft(
     if len(geometries) < 2 or not sharing:
         return None
     positions = [np.arange(n)[where] for where in rows]
-    return Weft(geometries, positions, n, n_clusters, sharing[0].shape(n, n_clusters))
+    return Weft.of(geometries, positions, n, n_clusters, sharing[0].shape(n, n_clusters))
 
 
-def frozen_message(
-    problem: Problem, G: list[Array], message: list[ViewMessage], rho: float
-) -> list[ViewMessage]:
+def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:
     """The solution as new samples need it: ``P`` and the training memberships, in codebook form."""
-    frozen = []
+    found = []
     for view, g, m in zip(problem.views, G, message, strict=True):
         operator, Pt = view.kernel.operator, combinations(g, rho)
         near = None if view.laplacian is None else view.laplacian.adjacency.codebook(g)
-        frozen.append(replace(m, A=operator.project(Pt).quad, C=operator.codebook(Pt), neighbours=near))
-    return frozen
+        found.append(replace(m, A=operator.project(Pt).quad, C=operator.codebook(Pt), neighbours=near))
+    return found
 
 
 def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> float:

@@ -266,6 +266,10 @@ class Views:
             parts.append(f"{name}: {X.shape[1]} features" + (f", {absent} absent" * bool(absent)))
         return f"Views({len(self)} samples; {', '.join(parts)})"
 
+    def replaced(self, **changes: Any) -> Views:
+        """The same with other blocks, names, ids or presence, which the caller has checked."""
+        return self._replace(**changes)
+
     def _replace(self, **changes: Any) -> Views:
         other = object.__new__(Views)
         other.__dict__.update({**self.__dict__, **changes})

@@ -24,6 +24,7 @@ from viewloom.graphs import (
     scale_both_sides,
 )
 from viewloom.operators import Factored, scaled, top_eigenpairs, unit_rows
+from viewloom.stored import Stored
 from viewloom.views import concatenated
 
 Array = np.ndarray
@@ -36,7 +37,7 @@ ROUNDING = 10.0  # units in the last place of a mean square, below which nothing
 
 
 @dataclass(frozen=True)
-class Walk:
+class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
     """Diffusion along a graph ``T``: features ``Z`` of its nodes, and what continues them to new nodes.
 
     With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(t / 2))`` with rows of
@@ -69,7 +70,8 @@ class Walk:
         return unit_rows(np.asarray(T @ self.extension))
 
 
-class Weft:
+@dataclass(frozen=True, eq=False)
+class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusion", "fused", "degrees")):
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
     ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and
@@ -77,33 +79,53 @@ class Weft:
 
     Attributes
     ----------
-    weights : (v,) array
-        How much each view's edges count.
+    rows : list of arrays
+        Positions of the samples that have each view.
+    n : int
+        Number of samples.
+    graphs : list of FittedKNN
+        Neighbour graph of each view.
     standing : Standing
         How each view stands among the others.
-    walk : Walk
-        Diffusion along ``M``.
+    fusion : Fusion or None
+        All features side by side; None where there is a precomputed kernel, which has no features.
+    fused : FittedKNN or None
+        Their neighbour graph.
+    degrees : (n,) array
+    M : sparse matrix or None
+        The graph; new samples need none.
+    walk : Walk or None
+        Diffusion along ``M``; new samples need none.
     """
 
-    def __init__(
-        self, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shape: WalkShape
-    ) -> None:
-        self.rows, self.n = rows, n
-        self.graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
-        self.standing = trust(
-            agreement([shape.walk(graph.S).Z for graph in self.graphs], rows, n_clusters),
-            overlap([graph.S for graph in self.graphs], rows),
+    rows: list[Array]
+    n: int
+    graphs: list[FittedKNN]
+    standing: Standing
+    fusion: Fusion | None
+    fused: FittedKNN | None
+    degrees: Array
+    M: Any = None
+    walk: Any = None
+
+    @classmethod
+    def of(
+        cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shape: WalkShape
+    ) -> Weft:
+        """The graph of the samples of several views."""
+        graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
+        standing = trust(
+            agreement([shape.walk(graph.S).Z for graph in graphs], rows, n_clusters),
+            overlap([graph.S for graph in graphs], rows),
         )
-        self.weights = self.standing.weights
-        self.fusion: Fusion | None = None  # a precomputed kernel has no features to put beside others
-        self.fused: FittedKNN | None = None
+        fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
-            self.fusion = Fusion(geometries, rows, n, self.weights)
-            self.fused = KNN(shape.n_neighbors).fit(self.fusion.geometry)
-        edges = {a: graph.S for a, graph in enumerate(self.graphs)}
-        W = self._woven(edges, dict(enumerate(rows)), n, self.fused and self.fused.S)
-        self.M, self.degrees = normalised(W)
-        self.walk = shape.walk(self.M)
+            fusion = Fusion.of(geometries, rows, n, standing.weights)
+            fused = KNN(shape.n_neighbors).fit(fusion.geometry)
+        edges, places = {a: graph.S for a, graph in enumerate(graphs)}, dict(enumerate(rows))
+        W = woven(standing.weights, edges, (places, rows), (n, n), fused and fused.S)
+        M, degrees = normalised(W)
+        return cls(rows, n, graphs, standing, fusion, fused, degrees, M, shape.walk(M))
 
     def within(self, view: int) -> Any:
         """``M`` among the samples of a view."""
@@ -118,17 +140,22 @@ class Weft:
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
             fused = self.fused.cross(self.fusion.cross(crosses, rows, n))[0]
-        W = self._woven(edges, rows, n, fused)
+        W = woven(self.standing.weights, edges, (rows, self.rows), (n, self.n), fused)
         own = np.asarray(W.sum(axis=1)).ravel()
         return WeftRows(edges, rows, scale_both_sides(W, own, self.degrees))
 
-    def _woven(self, edges: dict[int, Any], rows: dict[int, Array], n: int, fused: Any) -> Any:
-        total = sum(self.weights[a] * self._spread(a, S, rows[a], n) for a, S in edges.items())
-        return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
 
-    def _spread(self, a: int, S: Any, rows: Array, n: int) -> Any:
-        """Edges of one view (rows x samples of the view) among all samples (n x self.n)."""
-        return spread(S, rows, self.rows[a], (n, self.n))
+def woven(
+    weights: Array,
+    edges: dict[int, Any],
+    places: tuple[dict[int, Array], list[Array]],
+    shape: tuple[int, int],
+    fused: Any,
+) -> Any:
+    """Edges of all views in one matrix, at the `places` of their rows and columns."""
+    rows, columns = places
+    total = sum(weights[a] * spread(S, rows[a], columns[a], shape) for a, S in edges.items())
+    return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
 
 
 @dataclass(frozen=True)
@@ -154,16 +181,21 @@ class WalkShape:
         return Walk.along(W, self.rank, self.time, self.directions)
 
 
-class Fusion:
+@dataclass(frozen=True, eq=False)
+class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
     """All features side by side: each view centred, of mean squared length one, times root weight."""
 
-    def __init__(self, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> None:
-        self.weights = weights
-        self.parts = [
-            Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)
-        ]
+    weights: Array
+    parts: list[Part]
+    geometry: Geometry  # of the training samples
+
+    @classmethod
+    def of(cls, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> Fusion:
+        """The features of several views."""
+        parts = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
         blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
-        self.geometry = Geometry(self._stretched(blocks, dict(enumerate(rows)), n), "all views")
+        side = stretched(parts, weights, blocks, dict(enumerate(rows)), n)
+        return cls(weights, parts, Geometry(side, "all views"))
 
     def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> CrossGeometry:
         """New samples seen from the training samples.
@@ -173,7 +205,7 @@ class Fusion:
         blocks = {a: cross.X for a, cross in crosses.items()}
         short = n > FEW_ROWS and len(blocks) < len(self.parts)
         train = Geometry(self._shortened(blocks), self.geometry.name) if short else self.geometry
-        return train.to(self._stretched(blocks, rows, n, short))
+        return train.to(stretched(self.parts, self.weights, blocks, rows, n, short))
 
     def _shortened(self, blocks: dict[int, Any]) -> Any:
         """The training samples, with their lengths instead of features in views that are not among blocks."""
@@ -184,25 +216,33 @@ class Fusion:
             [X if a in blocks else np.sqrt(Factored(X).diagonal())[:, None] for a, X in enumerate(views)]
         )
 
-    def _stretched(self, blocks: dict[int, Any], rows: dict[int, Array], n: int, short: bool = False) -> Any:
-        """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
-        side = concatenated(
-            [
-                np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
-                for a, part in enumerate(self.parts)
-            ]
-        )
-        seen = np.zeros(n)
-        for a, where in rows.items():
-            seen[where] += self.weights[a]
-        if np.allclose(seen, 1.0):
-            return side
-        full = 1.0 / np.sqrt(np.maximum(seen, 1e-3))
-        return scaled(side, full)
+
+def stretched(
+    parts: list[Part],
+    weights: Array,
+    blocks: dict[int, Any],
+    rows: dict[int, Array],
+    n: int,
+    short: bool = False,
+) -> Any:
+    """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
+    side = concatenated(
+        [
+            np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
+            for a, part in enumerate(parts)
+        ]
+    )
+    seen = np.zeros(n)
+    for a, where in rows.items():
+        seen[where] += weights[a]
+    if np.allclose(seen, 1.0):
+        return side
+    full = 1.0 / np.sqrt(np.maximum(seen, 1e-3))
+    return scaled(side, full)
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse")):
     """How one view enters the features side by side."""
 
     centre: Array
@@ -286,7 +326,7 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Standing(Stored, tag="standing", fields=("doubts", "weights", "copies")):
     """What a view's fellows say of it."""
 
     doubts: Array  # share of its structure that other, believed views do not bear out

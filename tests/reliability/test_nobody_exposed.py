@@ -155,7 +155,7 @@ def blobs(n, sizes=(4, 3)):
 def stored_and_scaled(views, path):
     """Per view, the rows that a model stored with landmarks holds, and those of its subjects in its scale."""
     vl.KernelMultiviewNMF(3, factored=12, random_state=0).fit(views).save(path, store="landmarks")
-    for view, X in zip(vl.load(path)._problem.views, views.values(), strict=True):
+    for view, X in zip(vl.load(path).fitted_model_.problem.views, views.values(), strict=True):
         yield view.geometry.X, view.scaler.transform(X[~np.isnan(X[:, 0])])
 
 

@@ -196,9 +196,13 @@ def test_forged_structures_make_nothing_but_models(saved, target, random):
     places = list(_places(structure))
     holder, key = random.choice(places)
     holder[key] = random.choice(
-        [None, -1, 2**70, "x", [], {}, {"is": "Popen"}, {"is": "KernelMultiviewNMF"}, {"tensor": "0"},
+        [None, -1, 2**70, "x", [], {}, {"tag": "Popen"}, {"is": "KernelMultiviewNMF"}, {"tensor": "0"},
+         {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": 1.0}}, {"tag": "geometry", "version": 1},
+         {"tag": "geometry.gram", "version": 1, "state": {"X": 3}},
+         {"tag": "weft", "version": 1, "state": []},
          {"tensor": "nothing"}, {"tensor": []}, {"names": 3}, {"dict": [[1]]}, {"number": "nan"},
-         {"sparse": [-1, 2]}, {"is": ["list"]}, {"is": {}}, json.loads(json.dumps(random.choice(places)[0]))]
+         {"sparse": [-1, 2]}, {"tag": ["list"]}, {"tag": {}},
+         json.loads(json.dumps(random.choice(places)[0]))]
     )  # fmt: skip
     metadata[part] = json.dumps(structure[0])
     metadata["digest"] = persistence._digest(metadata, arrays)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,6 @@ from threadpoolctl import threadpool_limits
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.files import whole
-from viewloom.large import LargeProblem
-from viewloom.problem import NewSamples
 from viewloom.runs import tables
 from viewloom.runs.results import Results
 from viewloom.study.cohort import load
@@ -24,7 +21,6 @@ from viewloom.study.preparation import Preparation
 from viewloom.views import Views
 
 Array = np.ndarray
-NEIGHBOURS = 5  # whose mean distance tells how far a subject is
 RARE = 0.01  # share of subjects like those of training that are called far
 MODEL = "model.safetensors"
 PREPARATION, LIMITS = "preparation", "limits"
@@ -116,27 +112,16 @@ def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]
     A subject of v views is measured v times, so 1 - 0.01 / v of the distances lie below the limit.
     """
     level = 1.0 - RARE / len(model.view_names_)
-    if isinstance(model._problem, LargeProblem):
-        found = list(distances(model, views).T)
-    else:
-        found = [_mean_distance(view.geometry) for view in model._problem.views]
+    found = model.fitted_model_.training_distances(model.aligned(views))
     return {
         name: float(np.nanquantile(column, level))
-        for name, column in zip(model.view_names_, found, strict=True)
+        for name, column in zip(model.view_names_, found.T, strict=True)
     }
 
 
 def distances(model: KernelMultiviewNMF, views: Views) -> Array:
     """Mean distance (n x v) to the nearest training subjects, in the scale of the model; NaN where absent."""
-    samples: NewSamples = model._problem.new_samples(model._check_new_views(views))
-    found = np.full((samples.n, len(model.view_names_)), np.nan)
-    for a, X in samples.scaled.items():
-        found[samples.rows[a], a] = _mean_distance(model._problem.views[a].geometry.to(X))
-    return found
-
-
-def _mean_distance(geometry: Any) -> Array:
-    return np.asarray(geometry.neighbours(NEIGHBOURS)[0].mean(axis=1))
+    return model.fitted_model_.distances(model.aligned(views))
 
 
 def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -17,17 +17,18 @@ from sklearn.model_selection import KFold, ParameterGrid, check_cv
 from sklearn.utils import check_random_state
 
 from viewloom.estimators import KernelMultiviewNMF
+from viewloom.fitted import ExactModel
+from viewloom.fitting import BUILDING, Parameters, build
 from viewloom.kernels import Gaussian, Precomputed, make_kernel
 from viewloom.metrics import clustering_report
 from viewloom.problem import Problem
 from viewloom.progress import progress_bar
 from viewloom.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.selection.stability import ABSENT, pairwise_ari
-from viewloom.views import Views, per_view
+from viewloom.views import Views, align, check_trainable, per_view
 
 Array = np.ndarray
 Setting = dict[str, Any]
-BUILDING = ("kernel", "graph", "scale", "normalize", "n_clusters")  # what kernels and graphs depend on
 COMPARABLE = (
     "lam",
     "theta",
@@ -145,7 +146,8 @@ def select(
     >>> found.table[["sigma", "lam", "rank"]].shape
     (4, 3)
     """
-    views, y = Views(views), _checked_labels(y, views)
+    views = Views(views)
+    y = _checked_labels(y, views)
     seed = seed_of(random_state, checkpoint)
     model = base_model(estimator, n_clusters, seed)
     settings = expand(grid)
@@ -231,7 +233,7 @@ def _cell(value: Any) -> Any:
 class Fold:
     """One part to fit on, with its kernels, and one to judge by."""
 
-    train: Views
+    features: dict[str, Array]
     problem: Problem
     test: Views
     train_rows: Array
@@ -251,9 +253,11 @@ def _search(
 def _built(models: Sequence[KernelMultiviewNMF], views: Views, train: Array, test: Array) -> Fold:
     """Kernels and graphs that all the models share; graphs, if any of them asks for smoothness."""
     smooth = any(np.any(per_view(model.theta, views.names, "theta")) for model in models)
-    builder = clone(models[0]).set_params(theta=float(smooth))
-    part = builder._check_views(views[train])
-    return Fold(part, builder._build(part), views[test], train, test)
+    part = Views(views[train])
+    check_trainable(part, models[0].n_clusters)
+    problem = build(part, replace(Parameters.of(models[0]), theta=float(smooth)))
+    held_out = align(views[test], part.names, part.feature_names)
+    return Fold(part.feature_names, problem, held_out, train, test)
 
 
 def judge(model: KernelMultiviewNMF, folds: Sequence[Fold], n: int, y: Array | None) -> Record:
@@ -261,11 +265,10 @@ def judge(model: KernelMultiviewNMF, folds: Sequence[Fold], n: int, y: Array | N
     began = time.perf_counter()
     labels, losses = np.full((len(folds), n), ABSENT), []
     for row, fold in zip(labels, folds, strict=True):
-        fitted = clone(model)
-        fitted._check_views(fold.train)
-        fitted._fit_problem(fold.problem)
+        fitted = ExactModel.of(fold.problem, fold.features, Parameters.of(clone(model)))
         losses.append(-fitted.score(fold.test))
-        row[fold.train_rows], row[fold.test_rows] = fitted.labels_, fitted.predict(fold.test)
+        row[fold.train_rows] = fitted.results.labels
+        row[fold.test_rows] = fitted.memberships(fold.test).argmax(axis=1)
     record: Record = {"held_out": losses, "stability": pairwise_ari(labels).tolist()}
     record["seconds"] = time.perf_counter() - began
     return record if y is None else {**record, **_reported(labels, y)}
@@ -311,7 +314,7 @@ def base_model(estimator: KernelMultiviewNMF | None, n_clusters: int | None, see
 def _configured(model: KernelMultiviewNMF, setting: Setting, views: Views) -> KernelMultiviewNMF:
     """The estimator with a setting of the grid, checked before anything runs."""
     model = clone(model).set_params(**parameters(setting))
-    model._validate_params()
+    model.check_parameters()
     refuse_precomputed(model, views)
     return model
 

@@ -18,12 +18,17 @@ from threadpoolctl import ThreadpoolController
 from viewloom.graphs import Laplacian
 from viewloom.operators import Projection
 from viewloom.solver.updates import Memberships, Quadratic, Rows, column_dots, membership_gram, update_G
+from viewloom.stored import Stored
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class ViewMessage:
+class ViewMessage(
+    Stored,
+    tag="codebook",
+    fields=("A", "C", "neighbours", "lam", "theta", "sigma", "weight"),
+):
     """What every shard must know of one view to move its memberships."""
 
     A: Array  # P^T K P, k x k
@@ -140,6 +145,10 @@ def _blas() -> ThreadpoolController:
 
 class Team(Protocol):
     """Shards, wherever they are (see `viewloom.backends`)."""
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """First row of every shard, and one past its last."""
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` of every shard, in the order of rows."""

@@ -161,7 +161,7 @@ class Preparation:
             notes += [f"View {view.name!r}: {text}" for text in empty]
         _check_seen(present)
         features = {view.name: view.features_out for view in self.views}
-        return views._replace(blocks=blocks, present=present, feature_names=features), notes
+        return views.replaced(blocks=blocks, present=present, feature_names=features), notes
 
     def _aligned(self, views: Views) -> tuple[Views, list[str]]:
         """New subjects with the views and features of training, absent views included; others are noted."""
@@ -229,7 +229,7 @@ def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, l
             blocks[a], names[name] = blocks[a][:, seen], found[seen]
             new = note(int((~seen).sum()), "column", verb="not seen in training left out")
             notes += [f"View {name!r}: {text}" for text in new]
-    return views._replace(blocks=blocks, feature_names=names), notes
+    return views.replaced(blocks=blocks, feature_names=names), notes
 
 
 def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
