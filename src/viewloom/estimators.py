@@ -19,13 +19,15 @@ from viewloom.backends import TEAMS, Serial, choose_team, on_cluster, side_by_si
 from viewloom.base import (
     MultiviewClusterer,
     as_memberships,
+    check_start,
     given_start,
     nonnegative_per_view,
     scattered,
+    warn_if_apart,
     warn_if_collapsed,
     warn_if_unfinished,
 )
-from viewloom.blocks import Blocks, extent, is_long, whole
+from viewloom.blocks import Blocks, extent, is_long
 from viewloom.graphs import GaussianGraph, GramGeometry, make_graph
 from viewloom.importance import linear_importance, permutation_importance
 from viewloom.kernels import (
@@ -286,7 +288,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
             )
         if self._is_large(X):
             return self._fit_large(Blocks(X))
-        views = self._check_views(whole(X))
+        views = self._check_views(X)
         return self._fit_problem(self._build(views))
 
     def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
@@ -328,6 +330,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
 
     def _fit_large(self, blocks: Blocks) -> KernelMultiviewNMF:
         """Fit on landmarks, tie every sample to them, and go on with all samples (see `viewloom.large`)."""
+        check_start(self.init, blocks.ids)
         rng = check_random_state(self.random_state)
         sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
         pilot, landmarks = self._fit_landmarks(sample, rng)
@@ -380,9 +383,11 @@ class KernelMultiviewNMF(MultiviewClusterer):
         X : dict, list, Views or array
             New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
         """
+        check_is_fitted(self)
         if not is_long(X):
-            return self._memberships_of(whole(X))
-        blocks = Blocks(X)
+            return self._memberships_of(X)
+        blocks = Blocks(X, self.view_names_)
+        self._check_head(blocks, X)
         return np.concatenate(
             side_by_side(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges)
         )
@@ -556,6 +561,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         self.converged_ = result.converged
 
     def _warn(self) -> None:
+        warn_if_apart(self)
         warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")
         warn_if_collapsed(
             self,

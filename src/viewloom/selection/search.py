@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Precomputed, make_kernel
+from viewloom.matching import matched_values
 from viewloom.metrics import clustering_report
 from viewloom.problem import Problem
 from viewloom.progress import progress_bar
@@ -336,7 +337,7 @@ def _folds(cv: Any, n: int, seed: int) -> list[tuple[Array, Array]]:
 def _checked_labels(y: Any, views: Views) -> Array | None:
     if y is None:
         return None
-    y = np.asarray(y)
+    y = matched_values(y, views.ids, "y")
     if y.shape != (len(views),):
         raise ValueError(f"y has shape {y.shape}, expected one class for each of {len(views)} samples.")
     return y
