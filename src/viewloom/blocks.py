@@ -28,9 +28,11 @@ from viewloom.frames import (
     dask_index,
     index_names,
     is_dask_frame,
+    is_default,
     is_frame,
     narwhal,
     stored_index,
+    stored_range,
 )
 from viewloom.matching import match_rows
 from viewloom.views import Views, fitted_parts, is_multiview, named_parts
@@ -74,8 +76,8 @@ class Blocks:
     ) -> None:
         parts = named_parts(data) if names is None else fitted_parts(data, names)
         named = {name: _named_source(X, name) for name, X in parts.items()}
-        self.n = _common_length(named)
         self.ids, named = _matched(named)
+        self.n = _common_length(named)
         if isinstance(data, Views):
             self.ids = data.ids
         self.features = data.feature_names if isinstance(data, Views) else None
@@ -246,7 +248,7 @@ class ParquetRows:
     def _read_index(self, stored: list[str]) -> pd.Index:
         """The index that pandas stored with the table, or else a default one."""
         if not stored:
-            return pd.RangeIndex(self._file.metadata.num_rows)
+            return stored_range(self._file.schema_arrow, self._file.metadata.num_rows)
         frame = self._file.read(columns=stored).to_pandas().reset_index()
         return pd.Index(frame.set_index(list(frame.columns)).index.set_names(index_names(stored)))
 
@@ -300,10 +302,16 @@ def _source(X: Any) -> Any:
 
 def _frame_source(X: Any) -> Any:
     """Rows of a frame: of one without an index as they are, of any other as pandas has them."""
-    indexed = hasattr(X, "index") or hasattr(X, "dims") or stored_index(getattr(X, "schema", None))
-    if indexed or not hasattr(X, "shape"):
+    unsized = not hasattr(X, "shape")
+    if unsized or hasattr(X, "index") or hasattr(X, "dims") or _keeps_index(X):
         return FrameRows(as_pandas(X))
     return ForeignRows(narwhal(X).to_native())
+
+
+def _keeps_index(table: Any) -> bool:
+    """Whether an Arrow table was made of a pandas frame with an index that is not a default one."""
+    schema = getattr(table, "schema", None)
+    return bool(stored_index(schema)) or not is_default(stored_range(schema, len(table)))
 
 
 class FrameRows:

@@ -7,6 +7,7 @@ interchange interface, xarray's DataArray, record arrays and masked arrays. What
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import narwhals as nw
@@ -61,14 +62,28 @@ def as_pandas(frame: Any) -> pd.DataFrame:
     if frame.implementation.is_pandas_like():
         return frame.to_pandas()  # type: ignore[no-any-return]
     table = pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
-    stored = stored_index(getattr(nw.to_native(frame), "schema", None))
-    return table.set_index(stored).rename_axis(index_names(stored)) if stored else table
+    schema = getattr(nw.to_native(frame), "schema", None)
+    stored = stored_index(schema)
+    if stored:
+        return table.set_index(stored).rename_axis(index_names(stored))
+    return table.set_axis(stored_range(schema, len(table)))
 
 
 def stored_index(schema: Any) -> list[str]:
     """Columns of an Arrow table that hold the index of the pandas frame it was made of."""
     metadata = getattr(schema, "pandas_metadata", None) or {}
     return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
+
+
+def stored_range(schema: Any, n: int) -> pd.RangeIndex:
+    """The range that an Arrow table of n rows has for an index; a default one where it has none."""
+    metadata = getattr(schema, "pandas_metadata", None) or {}
+    ranges = [entry for entry in metadata.get("index_columns", []) if isinstance(entry, dict)]
+    for entry in ranges:
+        index = pd.RangeIndex(entry["start"], entry["stop"], entry["step"], name=entry["name"])
+        if len(index) == n:  # it is not cut when the table is
+            return index
+    return pd.RangeIndex(n)
 
 
 def index_names(stored: list[str]) -> list[str | None]:
@@ -173,7 +188,9 @@ def _from_interface(frame: Any) -> Any:
         return pa.table(frame)
     from pandas.api.interchange import from_dataframe
 
-    return from_dataframe(frame)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The Dataframe Interchange Protocol is deprecated")
+        return from_dataframe(frame)
 
 
 def _names(frame: Any) -> list[str]:

@@ -162,8 +162,8 @@ def _check_position(
     if _is_shuffled_count(ids):
         raise ValueError(
             f"{_capital(bare[0])} has no index, and the index of the others is 0 to {len(ids) - 1} in "
-            "another order: it is not clear whether its rows match by position or by number. Give it an index, or "
-            "drop that of the others with reset_index(drop=True)."
+            "another order: it is not clear whether its rows match by position or by number. Give it an "
+            "index, or drop that of the others with reset_index(drop=True)."
         )
 
 

@@ -393,7 +393,7 @@ def is_multiview(data: Any) -> bool:
 
 def _depth(X: Any) -> int:
     """Number of dimensions, also of nested lists whose rows differ in length."""
-    if is_frame(X):
+    if is_frame(X) or getattr(getattr(X, "dtype", None), "names", None) is not None:
         return 2
     return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and X else np.ndim(X)
 

@@ -146,7 +146,8 @@ def select(
     >>> found.table[["sigma", "lam", "rank"]].shape
     (4, 3)
     """
-    views, y = Views(views), _checked_labels(y, views)
+    views = Views(views)
+    y = _checked_labels(y, views)
     seed = seed_of(random_state, checkpoint)
     model = base_model(estimator, n_clusters, seed)
     settings = expand(grid)
