@@ -88,14 +88,14 @@ def matched_pair(one: Any, other: Any, names: tuple[str, str]) -> tuple[Array, A
     return np.asarray(in_order(one, orders[names[0]])), np.asarray(in_order(other, orders[names[1]]))
 
 
-def matched_values(values: Any, ids: pd.Index | None, name: str) -> Array:
+def matched_values(values: Any, ids: pd.Index | None, name: str, whose: str = "the views") -> Array:
     """Values of samples (n,) or (n, k), in the order of `ids` where they have an index of their own.
 
     >>> matched_values(pd.Series([1, 2], index=["q", "p"]), pd.Index(["p", "q"]), "y").tolist()
     [2, 1]
     """
     _check_unmasked(values, name)
-    _, orders = match_rows({"the views": ids, name: row_index(values)}, SELECT)
+    _, orders = match_rows({whose: ids, name: row_index(values)}, SELECT)
     return np.asarray(in_order(values, orders[name]))
 
 
