@@ -120,7 +120,7 @@ def check_ids(index: pd.Index, name: str) -> None:
 
 def _missing(index: pd.Index) -> int:
     if isinstance(index, pd.MultiIndex):
-        return int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
+        return int(index.to_frame(index=False).isna().any(axis=1).sum())
     return int(np.sum(index.isna()))
 
 
