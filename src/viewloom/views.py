@@ -514,8 +514,8 @@ def _without_values(message: str) -> str:
 
 def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     """Values of a table as floats; what is not a number is named by its column."""
-    columns = pd.Index([_text(column) for column in frame.columns])
-    lost = [column for column in columns if LOST_INDEX.fullmatch(column)]
+    columns = frame.columns.map(str)
+    lost = [column for column in columns if column.startswith("__") and LOST_INDEX.fullmatch(column)]
     if lost:
         raise ValueError(
             f"View {name!r} has a column {lost[0]!r}, the index of a pandas frame that another library "
@@ -847,6 +847,8 @@ def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Blo
 
 def _is_bare(features: np.ndarray, name: str) -> bool:
     """Whether features came without names, or with numbers for names, as columns of frames made of arrays."""
+    if features is _numbered(name, len(features)):
+        return True  # quicker than to compare thousands of names
     if not len(features) or features[-1] not in (f"{name}_{len(features) - 1}", str(len(features) - 1)):
         return False
     counted = [str(j) for j in range(len(features))]
@@ -873,7 +875,9 @@ def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
 
 
 def _one_sided(found: np.ndarray, wanted: np.ndarray, name: str) -> bool:
-    return _is_bare(found, name) != _is_bare(wanted, name) and set(found) != set(wanted)
+    if _is_bare(found, name) == _is_bare(wanted, name):
+        return False
+    return wanted[0] not in found.tolist() or set(found) != set(wanted)
 
 
 def view_position(view: Any, names: Sequence[str]) -> int:
