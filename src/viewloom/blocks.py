@@ -283,12 +283,12 @@ def _source(X: Any) -> Any:
     """A view whose rows can be sliced, from what a user may give."""
     if isinstance(X, (str, Path)):
         X = _opened(Path(X).absolute())  # workers have their own current folder
+    if is_frame(X):
+        return _frame_source(X)
     if is_lazy(X):
         return _lazy_source(X)
     if sp.issparse(X):
         return sp.csr_array(X)
-    if is_frame(X):
-        return _frame_source(X)
     if not isinstance(X, np.memmap) or X.dtype.names is not None:
         X = as_table(X)
     if isinstance(X, pd.DataFrame):

@@ -47,9 +47,9 @@ def is_frame(X: Any) -> bool:
     """
     if isinstance(X, pd.DataFrame):
         return True
-    if isinstance(X, KNOWN) or sp.issparse(X) or hasattr(X, "__dask_graph__"):
+    if isinstance(X, KNOWN) or sp.issparse(X):
         return False
-    return _is_labelled_array(X) or _is_columnar(X)
+    return _is_labelled_array(X) or (not hasattr(X, "__dask_graph__") and _is_columnar(X))
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def as_pandas(frame: Any) -> pd.DataFrame:
     if isinstance(frame, pd.DataFrame):
         return frame
     if _is_labelled_array(frame):
-        return pd.DataFrame(frame.to_pandas())
+        return pd.DataFrame(frame.to_pandas()).rename_axis(index=None, columns=None)
     frame = narwhal(frame)
     if frame.implementation.is_pandas_like():
         return frame.to_pandas()  # type: ignore[no-any-return]

@@ -69,6 +69,10 @@ def stream(frame):
     return pytest.importorskip("pyarrow").RecordBatchReader.from_batches(table.schema, table.to_batches())
 
 
+def labelled(frame):
+    return pytest.importorskip("xarray").DataArray(frame)
+
+
 class OnlyInterchange:
     """A frame of a library that nobody knows."""
 
@@ -105,6 +109,7 @@ CONTAINERS = {
     "interchange": (lambda frame, _: OnlyInterchange(frame), True, False),
     "dask frame": (lambda frame, _: dask_frame(frame), True, True),
     "dask frame of files": (lambda frame, _: dask_read(frame), True, False),
+    "xarray": (lambda frame, _: labelled(frame), True, True),
     "records": (lambda frame, _: frame.to_records(index=False), True, False),
     "parquet": (lambda frame, folder: as_parquet(frame, folder, False), True, False),
     "parquet with index": (lambda frame, folder: as_parquet(frame, folder, True), True, True),
@@ -441,6 +446,13 @@ class TestColumns:
         frame = FRAMES["mri"]
         with pytest.raises(ValueError, match="feature names should match"):
             model().fit(frame).predict(frame[frame.columns[::-1]])
+
+    def test_of_several_levels_are_names(self, fitted):
+        levels = {name: pd.concat({"left": frame}, axis=1) for name, frame in FRAMES.items()}
+        found = model().fit(levels)
+        assert found.view_features_["pet"][0] == "('left', 'pet0')"
+        turned = {name: frame[frame.columns[::-1]] for name, frame in levels.items()}
+        np.testing.assert_array_equal(found.predict(turned), found.predict(levels))
 
     def test_a_lost_index_is_no_feature(self):
         pl = pytest.importorskip("polars")
