@@ -107,7 +107,7 @@ def test_unequal_numbers_of_clusters_and_classes(y_true, labels, accuracy, purit
         np.array,
         pd.Series,
         pd.Categorical,
-        lambda y: pd.Series(y, index=[3, 1, 2, 0], dtype="string"),
+        lambda y: pd.Series(y, index=[13, 11, 12, 10], dtype="string"),
         lambda y: np.array(y, dtype=object),
         lambda y: np.array(y)[:, None],
     ],

@@ -1,7 +1,7 @@
 """viewloom weaves many views of the same subjects into one clustering and learns their weights."""
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
 from viewloom import datasets, inspection, kernels, metrics, simulate
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
@@ -31,15 +31,16 @@ __all__ = [
     "select",
     "simulate",
 ]
-LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # few need them at once
+_LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # few need them at once
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Import a room when it is first asked for."""
-    if name in LATER:
-        return import_module(f"viewloom.{name}")
+    if name in _LATER:
+        return _import_module(f"viewloom.{name}")
     raise AttributeError(f"module 'viewloom' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *LATER])
+    private = [name for name in globals() if name.startswith("_")]
+    return sorted({*__all__, *_LATER, *private})

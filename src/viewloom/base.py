@@ -16,8 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from viewloom.blocks import Blocks, is_remote, whole
+from viewloom.frames import as_table
+from viewloom.matching import SELECT, match_rows, row_index
 from viewloom.stored import Stored
-from viewloom.views import Views, align, check_trainable, is_multiview, listed, per_view
+from viewloom.views import (
+    SPLIT_BY_VIEWS,
+    Views,
+    align,
+    check_trainable,
+    components,
+    is_multiview,
+    listed,
+    per_view,
+    view_position,
+)
 
 Array = np.ndarray
 COLLAPSED = 0.9  # a view with more than this weight is worth a warning
@@ -35,13 +48,16 @@ class MultiviewClusterer(
 
     def _check_views(self, X: Any, *, allow_nan: bool = False) -> Views:
         """Views to be fitted, checked; remembers names and features."""
+        X = self._whole(X)
         views = Views(X, allow_nan=allow_nan)
-        if not isinstance(X, Views) and not is_multiview(X):
+        if _is_one_matrix(X):
             validate_data(self, X, reset=True, skip_check_array=True)
         else:
             self.n_features_in_ = views.shape[1]
             self.__dict__.pop("feature_names_in_", None)
+            _warn_of_split(X)
         check_trainable(views, self.n_clusters)
+        check_start(getattr(self, "init", None), views.ids)
         self.view_names_ = views.names
         self.view_features_ = views.feature_names
         return views
@@ -49,12 +65,24 @@ class MultiviewClusterer(
     def _check_new_views(self, X: Any) -> Views:
         """New samples, aligned with the fitted views."""
         check_is_fitted(self)
-        views = X
-        if not isinstance(X, Views) and not is_multiview(X):
+        X = self._whole(X, self.view_names_)
+        checked = _is_one_matrix(X) and self.view_names_ == ["view0"]  # fitted on one matrix, too
+        if checked:
             views = Views(X)
-            if self.view_names_ == views.names:  # fitted on one matrix, too
-                validate_data(self, X, reset=False, skip_check_array=True)
-        return align(views, self.view_names_, self.view_features_)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            X = views
+        return align(X, self.view_names_, self.view_features_, names_checked=checked)
+
+    def _check_head(self, blocks: Blocks, X: Any) -> None:
+        """Refuse one long matrix by its first row where scikit-learn would refuse a short one."""
+        if _is_one_matrix(X) and not is_remote(X):
+            self._check_new_views(blocks.parts(0, 1)[0])
+
+    @staticmethod
+    def _whole(X: Any, names: list[str] | None = None) -> Any:
+        """Data in memory; a single table as a frame or an array."""
+        X = whole(X, names)
+        return as_table(X) if _is_one_matrix(X) else X
 
     def aligned(self, X: Any) -> Views:
         """New samples as the views of the fit: checked, in its order, absent views included."""
@@ -76,9 +104,7 @@ class MultiviewClusterer(
 
     def _position(self, view: str | int) -> int:
         """Position of a view given by name or number."""
-        if isinstance(view, str) and view not in self.view_names_:
-            raise ValueError(f"No view is called {view!r}; there are {listed(self.view_names_)}.")
-        return self.view_names_.index(view) if isinstance(view, str) else int(view)
+        return view_position(view, self.view_names_)
 
     @property
     def _n_features_out(self) -> int:
@@ -88,6 +114,16 @@ class MultiviewClusterer(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_one_matrix(X: Any) -> bool:
+    return not isinstance(X, Views) and not is_multiview(X)
+
+
+def _warn_of_split(X: Any) -> None:
+    """Warn of a list that scikit-learn has probably split by views."""
+    if isinstance(X, (list, tuple)) and len(X) == 1:
+        _warn(f"X is a list of one view. {SPLIT_BY_VIEWS}", UserWarning)
 
 
 def as_memberships(G_star: Array) -> Array:
@@ -111,12 +147,21 @@ def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
 
 def given_start(init: Any, n: int, n_clusters: int) -> Array:
     """Memberships given as n x k, checked, as k x n."""
-    U = np.array(init, dtype=np.float64)
+    U = np.array(as_table(init), dtype=np.float64)
     if U.shape != (n, n_clusters):
         raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
     if not np.isfinite(U).all() or (U < 0.0).any():
         raise ValueError("init must be finite and non-negative.")
     return np.ascontiguousarray(U.T)
+
+
+def check_start(init: Any, ids: Any) -> None:
+    """Refuse memberships to start from whose index is not that of the samples."""
+    index = row_index(init)
+    if index is not None:
+        _, orders = match_rows({"the samples": ids, "init": index}, SELECT)
+        if orders["init"] is not None:
+            raise ValueError(f"init has the ids of the samples in another order. {SELECT}")
 
 
 def scattered(rows: Any, G: Array, n: int) -> Array:
@@ -136,6 +181,24 @@ def warn_if_unfinished(model: Any, remedy: str) -> None:
     empty = model.n_clusters - len(np.unique(model.labels_))
     if empty:
         _warn(f"{empty} of {model.n_clusters} clusters have no samples; {remedy}.", ConvergenceWarning)
+
+
+def warn_if_apart(model: Any) -> None:
+    """Warn if no sample links some views to the others, so that clusters have nothing in common there."""
+    present = np.column_stack([~np.isnan(U[:, 0]) for U in model.view_memberships_])
+    groups = components(present)
+    if groups.any():
+        parts = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+        found = "; ".join(
+            f"{listed([model.view_names_[a] for a in part])} ({present[:, part].any(axis=1).sum()} samples)"
+            for part in parts
+        )
+        _warn(
+            f"The views fall into {len(parts)} groups that no sample has in common: {found}. Clusters of one "
+            "group cannot be matched with those of another: fit them separately, or add samples that "
+            "link them.",
+            UserWarning,
+        )
 
 
 def warn_if_collapsed(model: Any, meaning: str) -> None:

@@ -23,6 +23,7 @@ from viewloom.base import (
     given_start,
     nonnegative_per_view,
     scattered,
+    warn_if_apart,
     warn_if_collapsed,
     warn_if_unfinished,
 )
@@ -207,6 +208,7 @@ class _FactorisationClusterer(MultiviewClusterer):
             print(f"{type(self).__name__} iteration {iteration}: objective {J:.6g}")
 
     def _warn(self) -> None:
+        warn_if_apart(self)
         warn_if_unfinished(self, "try a smaller theta, graph='knn' or fewer clusters")
 
     def __sklearn_tags__(self) -> Tags:

@@ -23,7 +23,20 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from viewloom.views import Views, is_multiview
+from viewloom.frames import (
+    as_pandas,
+    as_table,
+    dask_index,
+    index_names,
+    is_dask_frame,
+    is_default,
+    is_frame,
+    narwhal,
+    stored_index,
+    stored_range,
+)
+from viewloom.matching import match_rows
+from viewloom.views import Views, fitted_parts, is_multiview, named_parts
 
 Array = np.ndarray
 BLOCK_ROWS = 16_384
@@ -38,6 +51,8 @@ class Blocks:
     ----------
     data : dict, list or Views
         One source per view; a list calls them ``view0``, ``view1``, ...
+    names : list of str, optional
+        Names of a fitted model's views, which the entries of a list have, and of which some may be absent.
     rows : int, default=16384
         Rows of a block.
     bounds : list of int, optional
@@ -52,11 +67,23 @@ class Blocks:
     [2, 2, 1]
     """
 
-    def __init__(self, data: Any, *, rows: int = BLOCK_ROWS, bounds: Sequence[int] | None = None) -> None:
-        named = _named_sources(data)
+    def __init__(
+        self,
+        data: Any,
+        names: Sequence[str] | None = None,
+        *,
+        rows: int = BLOCK_ROWS,
+        bounds: Sequence[int] | None = None,
+    ) -> None:
+        parts = named_parts(data) if names is None else fitted_parts(data, names)
+        named = {name: _named_source(X, name) for name, X in parts.items()}
+        self.ids, named = _matched(named)
+        self.n = _common_length(named)
+        if isinstance(data, Views):
+            self.ids = data.ids
+        self.features = data.feature_names if isinstance(data, Views) else None
         self.names = list(named)
         self.sources = list(named.values())
-        self.n = _common_length(named)
         self.present = data.present if isinstance(data, Views) else None
         self.rows = rows
         self.ranges = list(pairwise(bounds or self._bounds(rows)))
@@ -66,7 +93,8 @@ class Blocks:
 
     def read(self, start: int, stop: int) -> Views:
         """Rows from start to stop as views."""
-        return assemble(self.names, self.parts(start, stop), self.present_in(slice(start, stop)))
+        present = self.present_in(slice(start, stop))
+        return assemble(self.names, self.parts(start, stop), present, self.features)
 
     def parts(self, start: int, stop: int) -> list[Any]:
         """Rows of every view as they can be sent elsewhere, to be put together there by `assemble`."""
@@ -87,7 +115,7 @@ class Blocks:
     def take(self, positions: Array) -> Views:
         """Rows at rising positions."""
         taken = [_taken(source, positions) for source in self.sources]
-        return assemble(self.names, taken, self.present_in(positions))
+        return assemble(self.names, taken, self.present_in(positions), self.features)
 
     def sample(self, count: int, rng: np.random.RandomState) -> Views:
         """Random rows, in rising order; the same whatever the blocks."""
@@ -115,9 +143,15 @@ class Stored:
         return self.source[self.rows]
 
 
-def assemble(names: Sequence[str], parts: Sequence[Any], present: Array | None) -> Views:
-    """Parts of views, read or computed, as views."""
-    return Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
+def assemble(
+    names: Sequence[str],
+    parts: Sequence[Any],
+    present: Array | None,
+    features: Mapping[str, Array] | None = None,
+) -> Views:
+    """Parts of views, read or computed, as views; features have names of their own where they are given."""
+    views = Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
+    return views if features is None else views._replace(feature_names=dict(features))
 
 
 def extent(data: Any) -> tuple[int, int]:
@@ -131,16 +165,15 @@ def extent(data: Any) -> tuple[int, int]:
 
 def is_long(data: Any) -> bool:
     """Whether new samples are better placed block by block."""
-    complete = isinstance(data, Views) or not any(X is None for X in _parts(data))
-    return complete and extent(data)[0] > BLOCK_ROWS
+    return extent(data)[0] > BLOCK_ROWS
 
 
-def whole(data: Any) -> Any:
-    """The data, read if it lies elsewhere."""
+def whole(data: Any, names: Sequence[str] | None = None) -> Any:
+    """The data, read if it lies elsewhere; `names` are those of a fitted model's views."""
     if not is_remote(data):
         return data
-    blocks = Blocks(data)
-    return blocks.read(0, blocks.n)
+    blocks = Blocks(data, names)
+    return blocks.read(0, blocks.n)._replace(ids=blocks.ids)
 
 
 def _length(X: Any) -> int:
@@ -192,7 +225,9 @@ class ParquetRows:
         self.path = str(path)
         self._file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER)
         metadata = self._file.metadata
-        self.shape = (metadata.num_rows, metadata.num_columns)
+        stored = stored_index(self._file.schema_arrow)
+        self.index = self._read_index(stored)
+        self.shape = (metadata.num_rows, metadata.num_columns - len(stored))
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
         self._first = [0, *np.cumsum(sizes).tolist()]
         self._lock = Lock()
@@ -210,7 +245,15 @@ class ParquetRows:
         with self._lock:
             self._go_to(start)
             batches = list(self._read_until(max(stop, start)))
-        return Table.from_batches(batches, schema=self._file.schema_arrow).to_pandas()
+        frame = Table.from_batches(batches, schema=self._file.schema_arrow).to_pandas()
+        return frame.reset_index(drop=True)
+
+    def _read_index(self, stored: list[str]) -> pd.Index:
+        """The index that pandas stored with the table, or else a default one."""
+        if not stored:
+            return stored_range(self._file.schema_arrow, self._file.metadata.num_rows)
+        frame = self._file.read(columns=stored).to_pandas().reset_index()
+        return pd.Index(frame.set_index(list(frame.columns)).index.set_names(index_names(stored)))
 
     def _go_to(self, start: int) -> None:
         group = bisect_right(self._first, start) - 1
@@ -230,40 +273,94 @@ class ParquetRows:
             yield given
 
 
+def _named_source(X: Any, name: str) -> Any:
+    """The source of a view; errors say which."""
+    try:
+        return _source(X)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"View {name!r}: {error}") from error
+
+
 def _source(X: Any) -> Any:
     """A view whose rows can be sliced, from what a user may give."""
     if isinstance(X, (str, Path)):
         X = _opened(Path(X).absolute())  # workers have their own current folder
-    if isinstance(X, np.memmap):
-        return MemmapRows(X)
-    if isinstance(X, pd.DataFrame):
-        return FrameRows(X)
+    if is_frame(X):
+        return _frame_source(X)
     if is_lazy(X):
         return _lazy_source(X)
     if sp.issparse(X):
         return sp.csr_array(X)
+    if not isinstance(X, np.memmap) or X.dtype.names is not None:
+        X = as_table(X)
+    if isinstance(X, pd.DataFrame):
+        return FrameRows(X)
     if not hasattr(X, "shape"):
         X = np.asarray(X)
     if len(X.shape) != 2:
         raise ValueError(f"A view must have two dimensions, got {len(X.shape)}.")
-    return X
+    return MemmapRows(X) if isinstance(X, np.memmap) else X
+
+
+def _frame_source(X: Any) -> Any:
+    """Rows of a frame: of one without an index as they are, of any other as pandas has them."""
+    unsized = not hasattr(X, "shape")
+    if unsized or hasattr(X, "index") or hasattr(X, "dims") or _keeps_index(X):
+        return FrameRows(as_pandas(X))
+    return ForeignRows(narwhal(X).to_native())
+
+
+def _keeps_index(table: Any) -> bool:
+    """Whether an Arrow table was made of a pandas frame with an index that is not a default one."""
+    schema = getattr(table, "schema", None)
+    return bool(stored_index(schema)) or not is_default(stored_range(schema, len(table)))
 
 
 class FrameRows:
-    """Rows of a data frame, by position."""
+    """Rows of a pandas frame, by position."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.shape, self.index = frame, frame.shape, frame.index
+
+    def __getitem__(self, rows: Any) -> pd.DataFrame:
+        return self.frame.iloc[rows].reset_index(drop=True)
+
+
+class ForeignRows:
+    """Rows of a frame of another library that has no index."""
+
+    def __init__(self, frame: Any) -> None:
         self.frame, self.shape = frame, frame.shape
 
     def __getitem__(self, rows: Any) -> pd.DataFrame:
-        return self.frame.iloc[rows]
+        return as_pandas(narwhal(self.frame)[rows])
+
+
+def _matched(named: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
+    """The ids that sources have, and their rows in one order; only frames in memory are reordered."""
+    indices = {f"View {name!r}": getattr(source, "index", None) for name, source in named.items()}
+    ids, orders = match_rows(indices)
+    return ids, {name: _reordered(source, orders[f"View {name!r}"], name) for name, source in named.items()}
+
+
+def _reordered(source: Any, order: Array | None, name: str) -> Any:
+    if order is None:
+        return source
+    if not isinstance(source, FrameRows):
+        raise ValueError(
+            f"View {name!r} has the ids of the first view in another order, and rows of files and of Dask "
+            "are read as they come. Store all views in one order."
+        )
+    return FrameRows(source.frame.iloc[order])
 
 
 class LazyFrameRows:
-    """Rows of a Dask data frame, by position; lengths of its partitions are computed once."""
+    """Rows of a Dask data frame, by position; its index and lengths of its partitions are computed once."""
 
     def __init__(self, frame: Any) -> None:
-        self.array, self.columns = frame.to_dask_array(lengths=True), list(frame.columns)
+        self.index, lengths = dask_index(frame)
+        self.array, self.columns = frame.to_dask_array(lengths=lengths), list(frame.columns)
         self.shape, self.chunks, self.dtype = self.array.shape, self.array.chunks, self.array.dtype
 
     def __dask_graph__(self) -> Any:
@@ -276,7 +373,7 @@ class LazyFrameRows:
 
 
 def _lazy_source(X: Any) -> Any:
-    if hasattr(X, "to_dask_array"):
+    if is_dask_frame(X):
         return LazyFrameRows(X)
     if np.isnan(X.shape[0]):
         X.compute_chunk_sizes()
@@ -310,16 +407,6 @@ def _parts(data: Any) -> list[Any]:
     return list(data) if isinstance(data, (list, tuple)) else [data]
 
 
-def _named_sources(data: Any) -> dict[str, Any]:
-    if isinstance(data, Views):
-        return {name: _source(X) for name, X in data.items()}
-    if isinstance(data, Mapping):
-        return {str(name): _source(X) for name, X in data.items()}
-    several = is_multiview(data) or (isinstance(data, (list, tuple)) and is_remote(data))
-    parts = data if several else [data]
-    return {f"view{a}": _source(X) for a, X in enumerate(parts)}
-
-
 def _common_length(named: Mapping[str, Any]) -> int:
     lengths = {name: int(source.shape[0]) for name, source in named.items()}
     if len(set(lengths.values())) != 1:
@@ -342,7 +429,7 @@ def _taken(source: Any, positions: Array) -> Any:
 
 
 def _at_hand(source: Any) -> bool:
-    return isinstance(source, (np.ndarray, FrameRows)) or sp.issparse(source) or is_lazy(source)
+    return isinstance(source, (np.ndarray, FrameRows, ForeignRows)) or sp.issparse(source) or is_lazy(source)
 
 
 def _in_memory(parts: Sequence[Any]) -> list[Any]:

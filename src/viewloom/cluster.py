@@ -266,7 +266,7 @@ class Cluster:
         shards = []
         for rows, parts in zip(lot.ranges, self._delivered(lot), strict=True):
             present = self.blocks.present_in(slice(*rows))
-            arguments = make, self.blocks.names, parts, present
+            arguments = make, self.blocks.names, parts, present, self.blocks.features
             shards.append(self.client.submit(build, *arguments, priority=BUILD_FIRST, **here))
         return self.client.submit(Host, shards, actor=True, **here)
 
@@ -328,10 +328,10 @@ def deal_out(blocks: Blocks, count: int) -> list[Lot]:
     return lots
 
 
-def build(make: Make, names: list[str], parts: list[Any], present: Any) -> Shard:
+def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
     """A shard, on the worker that will hold it."""
     with threadpool_limits(1):
-        return make(assemble(names, parts, present))
+        return make(assemble(names, parts, present, features))
 
 
 def keep_freed_memory() -> None:

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Polynomial
+from viewloom.matching import matched_values
 from viewloom.metrics import clustering_report
 from viewloom.processes import told_of_lost_processes
 from viewloom.views import PerView, Views
@@ -115,7 +116,8 @@ def compare(
     >>> list(result.table.index)
     ['k-means', 'ours, diffusion']
     """
-    views, y = Views(views), np.asarray(y)
+    views = Views(views)
+    y = matched_values(y, views.ids, "y")
     chosen = _chosen(all_methods(views), methods)
     k = n_clusters or len(np.unique(y))
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)

@@ -15,8 +15,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from viewloom.backends import TEAMS, side_by_side
-from viewloom.base import MultiviewClusterer, warn_if_collapsed, warn_if_unfinished
-from viewloom.blocks import Blocks, is_long, whole
+from viewloom.base import (
+    MultiviewClusterer,
+    check_start,
+    warn_if_apart,
+    warn_if_collapsed,
+    warn_if_unfinished,
+)
+from viewloom.blocks import Blocks, is_long
 from viewloom.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
 from viewloom.graphs import GaussianGraph
 from viewloom.kernels import Gaussian
@@ -247,7 +253,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         if needs_landmarks(parameters, X):
             self._set_results(self._fit_landmarks(Blocks(X), parameters))
         else:
-            self._set_results(ExactModel.fit(self._check_views(whole(X)), parameters))
+            self._set_results(ExactModel.fit(self._check_views(X), parameters))
         self._warn()
         return self
 
@@ -293,6 +299,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
             )
 
     def _fit_landmarks(self, blocks: Blocks, parameters: Parameters) -> LandmarkModel:
+        check_start(self.init, blocks.ids)
         rng = check_random_state(self.random_state)
         sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
         return LandmarkModel.fit(sample, blocks, parameters, rng)
@@ -305,9 +312,11 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         X : dict, list, Views or array
             New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
         """
+        check_is_fitted(self)
         if not is_long(X):
-            return self._memberships_of(whole(X))
-        blocks = Blocks(X)
+            return self._memberships_of(X)
+        blocks = Blocks(X, self.view_names_)
+        self._check_head(blocks, X)
         return np.concatenate(
             side_by_side(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges)
         )
@@ -403,6 +412,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         self.n_iter_, self.converged_ = found.n_iter, found.converged
 
     def _warn(self) -> None:
+        warn_if_apart(self)
         warn_if_unfinished(self, "try fewer clusters or more starts (n_init)")
         warn_if_collapsed(
             self,

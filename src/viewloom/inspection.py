@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from viewloom.estimators import KernelMultiviewNMF
 from viewloom.fitted import FittedModel
+from viewloom.matching import matched_values
 from viewloom.problem import NewSamples
-from viewloom.views import Views, listed
+from viewloom.views import Views, listed, view_position
 
 __all__ = [
     "ViewContributions",
@@ -302,10 +303,11 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     >>> profiles.loc["hippocampus"].to_list()
     [-1.0, 1.0]
     """
-    views, labels = Views(views), np.asarray(labels)
+    views = Views(views)
+    labels = matched_values(labels, views.ids, "labels")
     if labels.shape != (len(views),):
         raise ValueError(f"labels has shape {labels.shape}, expected ({len(views)},).")
-    a = views.index(view) if isinstance(view, str) else int(view)
+    a = view_position(view, views.names)
     name, rows = views.names[a], views.rows(a)
     names = pd.Index(views.feature_names[name])
     columns = names.get_indexer(pd.Index(_known(features, names, f"View {name!r}")))

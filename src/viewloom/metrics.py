@@ -10,6 +10,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, r
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from viewloom.matching import matched_pair
+
 __all__ = ["clustering_accuracy", "clustering_report", "mirkin_index", "purity_score"]
 
 
@@ -75,7 +77,7 @@ def clustering_report(y_true: Any, labels: Any) -> dict[str, float]:
 
 
 def _checked(y_true: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    y_true, labels = column_or_1d(y_true), column_or_1d(labels)
+    y_true, labels = (column_or_1d(values) for values in matched_pair(y_true, labels, ("y_true", "labels")))
     check_consistent_length(y_true, labels)
     if len(y_true) == 0:
         raise ValueError("No samples to compare: y_true and labels are empty.")

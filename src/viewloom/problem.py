@@ -136,8 +136,9 @@ def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
 
 def _scaled(scaler: Any, X: Any) -> Any:
     """``scaler.transform(X)``, without the checks of scikit-learn where they take longer than all else."""
-    if not (isinstance(scaler, StandardScaler) and scaler.with_mean and isinstance(X, np.ndarray)):
+    if not (isinstance(scaler, StandardScaler) and scaler.with_mean):
         return scaler.transform(X)
+    X = X.toarray() if sp.issparse(X) else X
     mean, scale = (values.astype(X.dtype, copy=False) for values in (scaler.mean_, scaler.scale_))
     return (X - mean) / scale
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
+
+from viewloom.frames import LOST_INDEX, as_table, is_dask_frame, is_default, is_frame
+from viewloom.matching import check_ids, in_order, match_rows, row_index
 
 Block = Any  # an ndarray or a csr_array, samples in rows
 FLOATS = [np.float64, np.float32]
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what a column of mixed objects may hold
 MOST_NAMES = 5  # how many names an error message lists before it counts the rest
+SPLIT_BY_VIEWS = (
+    "To split samples with scikit-learn (GridSearchCV, cross_val_score, train_test_split), pass Views(...): "
+    "it takes the entries of a list for samples."
+)
 LARGEST, LARGEST_SINGLE = 1e60, 1e9  # fourth powers of values and of their inverses are still numbers
 
 
@@ -84,7 +94,7 @@ class Views:
         else:
             self._read(data, names)
         if ids is not None:
-            self.ids = _checked_ids(ids, len(self))
+            self.ids = _checked_ids(ids, len(self), self.ids)
         if present is not None:
             self._restrict(np.asarray(present, dtype=bool))
         for a, (name, X) in enumerate(self.items()):
@@ -94,14 +104,15 @@ class Views:
     def _read(self, data: Any, names: Sequence[str] | None) -> None:
         raw, found = _split(data)
         self.names = _checked_names(found if names is None else list(names), len(raw))
-        self.blocks = [_as_block(X, name) for X, name in zip(raw, self.names, strict=True)]
+        tables = {name: _as_table(X, name) for X, name in zip(raw, self.names, strict=True)}
+        self.ids, tables = _matched(tables)
+        self.blocks = [_as_block(X, name) for name, X in tables.items()]
         _check_lengths(self.blocks, self.names)
         self.feature_names = {
             name: _feature_names(X, block, name)
-            for X, block, name in zip(raw, self.blocks, self.names, strict=True)
+            for (name, X), block in zip(tables.items(), self.blocks, strict=True)
         }
         self.present = np.column_stack([_observed(X) for X in self.blocks])
-        self.ids = None
 
     def _restrict(self, present: np.ndarray) -> None:
         """Take views away from samples that lack them."""
@@ -115,7 +126,7 @@ class Views:
     @classmethod
     def from_frames(
         cls,
-        frames: Mapping[str, pd.DataFrame],
+        frames: Mapping[str, Any],
         on: str | None = None,
         *,
         how: str = "outer",
@@ -126,6 +137,7 @@ class Views:
         Parameters
         ----------
         frames : dict of str to DataFrame
+            Of pandas, Polars, PyArrow or any library that narwhals knows.
         on : str, optional
             The id column, present in every table; the index where None.
         how : {"outer", "inner"}
@@ -379,12 +391,14 @@ def listed(names: Sequence[Any]) -> str:
 def is_multiview(data: Any) -> bool:
     """Whether `data` holds several matrices rather than being one."""
     if isinstance(data, (list, tuple)):
-        return any(X is None or _depth(X) == 2 for X in data[:2])
+        return any(X is None or isinstance(X, (str, PathLike)) or _depth(X) == 2 for X in data[:2])
     return isinstance(data, Mapping) and not sp.issparse(data)  # dok arrays are mappings
 
 
 def _depth(X: Any) -> int:
     """Number of dimensions, also of nested lists whose rows differ in length."""
+    if is_frame(X) or getattr(getattr(X, "dtype", None), "names", None) is not None:
+        return 2
     return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and X else np.ndim(X)
 
 
@@ -397,6 +411,14 @@ def _split(data: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(data, Mapping):
         return list(data.values()), list(data)
     return list(data), [f"view{a}" for a in range(len(data))]
+
+
+def named_parts(data: Any) -> dict[str, Any]:
+    """The matrices in `data` by name."""
+    if isinstance(data, Views):
+        return dict(data.items())
+    parts, names = _split(data)
+    return dict(zip(_checked_names(names, len(parts)), parts, strict=True))
 
 
 def _checked_names(names: list[str], n_views: int) -> list[str]:
@@ -413,10 +435,18 @@ def _text(name: Any) -> str:
     return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _as_block(X: Any, name: str) -> Block:
-    """One view as a numeric two-dimensional array; float32 stays float32 where it can be computed with."""
+def _as_table(X: Any, name: str) -> Any:
+    """What was given as a view: a pandas frame, or something that can be made an array."""
     if X is None:
         raise ValueError(f"View {name!r} is None; leave it out.")
+    if isinstance(X, (str, PathLike)):
+        raise TypeError(f"View {name!r} is a path; only estimators read files. Read it into a table first.")
+    with _naming(name):
+        return as_table(X)
+
+
+def _as_block(X: Any, name: str) -> Block:
+    """One view as a numeric two-dimensional array; float32 stays float32 where it can be computed with."""
     if isinstance(X, pd.DataFrame):
         X = _numeric_frame(X, name)
     try:
@@ -489,6 +519,12 @@ def _without_values(message: str) -> str:
 def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     """Values of a table as floats; what is not a number is named by its column."""
     columns = frame.columns.map(str)
+    lost = [column for column in columns if column.startswith("__") and LOST_INDEX.fullmatch(column)]
+    if lost:
+        raise ValueError(
+            f"View {name!r} has a column {lost[0]!r}, the index of a pandas frame that another library "
+            "saved. Make it the index again, or drop it."
+        )
     repeated = columns[columns.duplicated()].unique()
     if len(repeated):
         raise ValueError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
@@ -583,12 +619,23 @@ def _check_size(X: Block, name: str) -> None:
         )
 
 
-def _checked_ids(ids: Sequence[Any] | pd.Index, n: int) -> pd.Index:
+def _matched(tables: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
+    """The ids that tables have, and their rows in one order."""
+    labels = {name: f"View {name!r}" for name in tables}
+    ids, orders = match_rows({labels[name]: row_index(X) for name, X in tables.items()})
+    return ids, {name: in_order(X, orders[labels[name]]) for name, X in tables.items()}
+
+
+def _checked_ids(ids: Sequence[Any] | pd.Index, n: int, known: pd.Index | None) -> pd.Index:
     index: pd.Index = pd.Index(ids)
     if len(index) != n:
         raise ValueError(f"{len(index)} ids given for {n} samples.")
     if not index.is_unique:
         raise ValueError(f"{int(index.duplicated().sum())} ids are duplicates; ids must be unique.")
+    if known is not None and not index.equals(known) and known.isin(index).all():
+        raise ValueError(
+            "ids are those of the rows in another order. Leave ids out: they are taken from the index."
+        )
     return index
 
 
@@ -598,24 +645,22 @@ def _check_everyone_seen(present: np.ndarray) -> None:
         raise ValueError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
 
 
-def _indexed_by_id(frame: pd.DataFrame, name: str, on: str | None) -> pd.DataFrame:
+def _indexed_by_id(frame: Any, name: str, on: str | None) -> pd.DataFrame:
     """The table of a view with its id as index; rows without any value are dropped."""
-    if not isinstance(frame, pd.DataFrame):
+    if not is_frame(frame) and not is_dask_frame(frame):
         raise TypeError(f"View {name!r} must be a DataFrame, got {type(frame).__name__}.")
-    if on is not None:
+    indexed = isinstance(frame, pd.DataFrame)
+    frame = _as_table(frame, name)
+    if on is not None and on != frame.index.name:
         if on not in frame.columns:
             raise ValueError(
                 f"View {name!r} has no id column {on!r}; its columns begin with "
                 f"{listed(list(frame.columns))}."
             )
         frame = frame.set_index(on)
-    if frame.index.hasnans:
-        raise ValueError(f"View {name!r} has {int(np.sum(frame.index.isna()))} rows without an id.")
-    if not frame.index.is_unique:
-        count = int(frame.index.duplicated().sum())
-        raise ValueError(
-            f"View {name!r} has {count} rows whose id appeared before; keep one row per subject."
-        )
+    elif on is None and not indexed and is_default(frame.index):
+        raise ValueError(f"View {name!r} has no index; say with on= which column holds the ids.")
+    check_ids(frame.index, f"View {name!r}")
     if frame.shape[1]:
         frame = frame[frame.notna().any(axis=1)]
     if frame.empty:
@@ -660,8 +705,9 @@ def _naming(name: str) -> Iterator[None]:
     """Errors of a transformer, with the view it was working on."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"View {name!r}: {error}") from error
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"View {name!r}: {error}") from error
 
 
 def _transformed_names(fitted: Any, names: np.ndarray, width: int) -> np.ndarray:
@@ -724,15 +770,18 @@ def _check_observed(views: Views, a: int, least: int) -> None:
 
 
 def align(
-    data: Any, names: Sequence[str], features: Mapping[str, np.ndarray], *, allow_nan: bool = False
+    data: Any,
+    names: Sequence[str],
+    features: Mapping[str, np.ndarray],
+    *,
+    allow_nan: bool = False,
+    names_checked: bool = False,
 ) -> Views:
     """New samples as the views a model was fitted on, absent views included.
 
     A dict or Views may lack views; in a list None stands for an absent one. Named features are put in order.
     """
-    if not isinstance(data, Views) and is_multiview(data):
-        data = _named(data, names)
-    given = Views(data, allow_nan=allow_nan)
+    given = Views(fitted_parts(data, names), allow_nan=allow_nan)
     if given.names == ["view0"] and len(names) == 1:
         given = Views(given, names=names, allow_nan=allow_nan)
     _check_known(given.names, names)
@@ -749,16 +798,30 @@ def align(
             present[:, a] = given.present[:, at]
         else:
             blocks.append(sp.csr_array((n, len(features[name]))))
+    if not names_checked:
+        _warn_of_names(given, features)
     return given._replace(names=list(names), blocks=blocks, present=present, feature_names=dict(features))
 
 
-def _named(data: Any, names: Sequence[str]) -> dict[str, Any]:
-    """A dict or list, without its absent entries, under the names of the model."""
+def fitted_parts(data: Any, names: Sequence[str]) -> Any:
+    """New samples by the names of the model's views, without absent ones: a dict, or Views as they are."""
+    if isinstance(data, Views):
+        return data
+    if not is_multiview(data):
+        if len(names) > 1:
+            raise ValueError(
+                f"One matrix given, but fit saw {len(names)} views: {listed(names)}. "
+                "Name the views in a dict."
+            )
+        return {names[0]: data}
     if not isinstance(data, Mapping):
         if len(data) != len(names):
-            raise ValueError(f"{len(data)} views given, {len(names)} fitted; None stands for an absent view.")
+            raise ValueError(
+                f"{len(data)} views given, {len(names)} fitted; None stands for an absent view. "
+                f"{SPLIT_BY_VIEWS}"
+            )
         data = dict(zip(names, data, strict=True))
-    _check_known([str(name) for name in data], names)
+    _check_known([_text(name) for name in data], names)
     return {name: X for name, X in data.items() if X is not None}
 
 
@@ -776,9 +839,73 @@ def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Blo
     if set(found) == set(wanted):
         position = {feature: j for j, feature in enumerate(found)}
         return X[:, [position[feature] for feature in wanted]]
+    bare = _is_bare(found, name) or _is_bare(wanted, name)
     if X.shape[1] != len(wanted):
-        raise ValueError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}.")
-    if _is_numbered(found, name) or _is_numbered(wanted, name):
+        which = "." if bare else f": {_differing(found, wanted)}."
+        raise ValueError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}{which}")
+    if bare:
         return X
     missing = [feature for feature in wanted if feature not in set(found)]
     raise ValueError(f"View {name!r} lacks {len(missing)} features seen in fit: {listed(missing)}.")
+
+
+def _is_bare(features: np.ndarray, name: str) -> bool:
+    """Whether features came without names, or with numbers for names, as columns of frames made of arrays."""
+    if features is _numbered(name, len(features)):
+        return True  # quicker than to compare thousands of names
+    if not len(features) or features[-1] not in (f"{name}_{len(features) - 1}", str(len(features) - 1)):
+        return False
+    counted = [str(j) for j in range(len(features))]
+    return _is_numbered(features, name) or features.tolist() == counted
+
+
+def _differing(found: np.ndarray, wanted: np.ndarray) -> str:
+    missing = [feature for feature in wanted if feature not in set(found)]
+    extra = [feature for feature in found if feature not in set(wanted)]
+    parts = [("it lacks", missing), ("fit did not see", extra)]
+    return "; ".join(f"{what} {listed(features)}" for what, features in parts if features)
+
+
+def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
+    """Warn of views whose features have names in fit only, or now only, and so are matched by position."""
+    one_sided = [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
+    if one_sided:
+        warnings.warn(
+            f"Features of {len(one_sided)} views have names either in fit or in the new data, not in both: "
+            f"{listed(one_sided)}. They are matched by position; pass data frames to match them by name.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _one_sided(found: np.ndarray, wanted: np.ndarray, name: str) -> bool:
+    if _is_bare(found, name) == _is_bare(wanted, name):
+        return False
+    return wanted[0] not in found.tolist() or set(found) != set(wanted)
+
+
+def view_position(view: Any, names: Sequence[str]) -> int:
+    """Position of a view given by name or by number.
+
+    >>> view_position("pet", ["mri", "pet"]), view_position(-1, ["mri", "pet"])
+    (1, 1)
+    """
+    if isinstance(view, str):
+        if view not in names:
+            raise ValueError(f"No view is called {view!r}; there are {listed(names)}.")
+        return list(names).index(view)
+    if isinstance(view, bool) or not isinstance(view, (int, np.integer)):
+        raise TypeError(f"view must be the name or the number of a view, got {type(view).__name__}.")
+    if not -len(names) <= view < len(names):
+        raise ValueError(f"There is no view number {view}; there are {len(names)}, numbered from 0.")
+    return int(view) % len(names)
+
+
+def components(present: np.ndarray) -> np.ndarray:
+    """Which views (v,) are linked by samples that have both, directly or through other views.
+
+    >>> components(np.array([[True, True, False], [False, False, True]])).tolist()
+    [0, 0, 1]
+    """
+    seen = sp.csr_array(present.astype(np.float64))
+    return np.asarray(connected_components(seen.T @ seen, directed=False)[1])

@@ -12,6 +12,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import COMPARED, COMPARED_PAIRS, holm, p_text
 from viewloom.clinical.variables import Variable, clusters_of, variable_of, variables_of
+from viewloom.matching import row_index
 
 Array = np.ndarray
 STRONG_SITE = 0.2  # Cramer's V from which a site is said to explain clusters
@@ -54,7 +55,7 @@ def associations(
     >>> table.attrs["skipped"]
     {'id': 'all values differ'}
     """
-    clusters, codes = clusters_of(labels, len(participants))
+    clusters, codes = clusters_of(labels, len(participants), participants.index)
     rows, skipped = [], {}
     for variable, reason in variables_of(participants, categorical):
         groups = _groups(codes, variable, len(clusters))
@@ -97,7 +98,7 @@ def pairwise(labels: Any, values: Any, *, categorical: bool = False) -> pd.DataF
     [[0.0, 1.0, 0.1, 0.3, -1.0], [0.0, 2.0, 0.1, 0.3, -1.0], [1.0, 2.0, 0.1, 0.3, 1.0]]
     """
     column = pd.Series(values).reset_index(drop=True)
-    clusters, codes = clusters_of(labels, len(column))
+    clusters, codes = clusters_of(labels, len(column), row_index(values))
     variable = variable_of("values", column, categorical)
     rows = []
     for i, j in combinations(range(len(clusters)), 2):

@@ -48,7 +48,7 @@ def profile(
     sex      F           ≥11         <11         12 (40%)
              M           <11         ≥11         18 (60%)
     """
-    clusters, codes = clusters_of(labels, len(participants))
+    clusters, codes = clusters_of(labels, len(participants), participants.index)
     members = np.column_stack([codes[:, None] == np.arange(len(clusters)), np.ones(len(codes), dtype=bool)])
     chosen = [variable for variable, reason in variables_of(participants, categorical) if reason in SHOWN]
     blocks = [_counted({"n": members[:, -1]}, members, min_cell, shares=False)]

@@ -14,6 +14,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import holm
 from viewloom.clinical.variables import as_numbers, clusters_of
+from viewloom.matching import matched_values, row_index
 
 Array = np.ndarray
 CONFIDENCE = 0.95
@@ -83,10 +84,13 @@ def conversion(labels: Any, time: Any, event: Any) -> Conversion:
     >>> round(found.statistic, 2), found.df, round(found.p, 3)
     (5.05, 1, 0.025)
     """
-    time, event = as_numbers(time), as_numbers(event)
+    ids = row_index(time)
+    event = event if hasattr(event, "dtype") else pd.Series(event, dtype=object)
+    event = as_numbers(matched_values(event, ids, "event", "time"))
+    time = as_numbers(time)
     known = np.isfinite(time) & np.isfinite(event)
     _check_follow_up(time[known], event[known])
-    clusters, codes = clusters_of(labels, len(time))
+    clusters, codes = clusters_of(labels, len(time), ids)
     seen = [i for i in range(len(clusters)) if (codes[known] == i).any()]
     samples = {clusters[i]: (time[known & (codes == i)], event[known & (codes == i)] == 1) for i in seen}
     if not samples:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from viewloom.matching import matched_values
+
 Array = np.ndarray
 CONSTANT = "all values are the same"
 LARGEST = float(np.finfo(float).max)
@@ -54,9 +56,12 @@ def _category(value: Any) -> str | None:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-def clusters_of(labels: Any, n: int) -> tuple[list[Any], Array]:
-    """Clusters in order, and the position of each subject's among them."""
-    labels = np.asarray(labels)
+def clusters_of(labels: Any, n: int, ids: pd.Index | None = None) -> tuple[list[Any], Array]:
+    """Clusters in order, and the position of each subject's among them.
+
+    Labels with an index of their own are matched with the ids of the subjects, where there are any.
+    """
+    labels = matched_values(labels, ids, "labels", "the subjects")
     if labels.shape != (n,):
         raise ValueError(f"labels has shape {labels.shape}, expected ({n},).")
     if pd.isna(labels).any():

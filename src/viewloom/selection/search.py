@@ -20,6 +20,7 @@ from viewloom.estimators import KernelMultiviewNMF
 from viewloom.fitted import ExactModel
 from viewloom.fitting import BUILDING, Parameters, build
 from viewloom.kernels import Gaussian, Precomputed, make_kernel
+from viewloom.matching import matched_values
 from viewloom.metrics import clustering_report
 from viewloom.problem import Problem
 from viewloom.progress import progress_bar
@@ -339,7 +340,7 @@ def _folds(cv: Any, n: int, seed: int) -> list[tuple[Array, Array]]:
 def _checked_labels(y: Any, views: Views) -> Array | None:
     if y is None:
         return None
-    y = np.asarray(y)
+    y = matched_values(y, views.ids, "y")
     if y.shape != (len(views),):
         raise ValueError(f"y has shape {y.shape}, expected one class for each of {len(views)} samples.")
     return y
