@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from numbers import Integral, Real
 from typing import Any
 
@@ -60,6 +61,7 @@ from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Shard, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
 from viewloom.solver.updates import PROJECTIONS
+from viewloom.threads import one_blas_thread, threads_for
 from viewloom.views import Views, per_view
 
 Array = np.ndarray
@@ -285,9 +287,11 @@ class KernelMultiviewNMF(MultiviewClusterer):
                 "with membership='nonnegative' pass sharpness=0."
             )
         if self._is_large(X):
-            return self._fit_large(Blocks(X))
+            with one_blas_thread():
+                return self._fit_large(Blocks(X))
         views = self._check_views(whole(X))
-        return self._fit_problem(self._build(views))
+        with self._threads(len(views)):
+            return self._fit_problem(self._build(views))
 
     def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
         """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""
@@ -313,8 +317,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
         kernels = listed_once(self.kernel, make_kernel)
         if any(isinstance(kernel, Precomputed) for kernel in kernels):
             return False
-        stored = [kernel for kernel in kernels if isinstance(kernel, PairwiseKernel)]
-        stored += [graph for graph in listed_once(self.graph, make_graph) if isinstance(graph, GaussianGraph)]
+        stored = self._stored()
         dense = 8 * n**2 * (len(stored) if len(stored) > 1 else v * len(stored))
         if n <= EXACT_ROWS and dense <= DENSE_BYTES:
             return False
@@ -366,8 +369,8 @@ class KernelMultiviewNMF(MultiviewClusterer):
         pilot.set_params(random_state=rng.randint(2**31 - 1))
         scalers = fit_scalers(sample, kernels, self.scale)
         views = landmark_views(sample, self._n_landmarks, rng, mix=mixable(scalers))
-        problem = pilot._build(pilot._check_views(views), scalers)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), pilot._threads(len(views)):
+            problem = pilot._build(pilot._check_views(views), scalers)
             warnings.simplefilter("ignore")  # what there is to say is said of all samples
             pilot._fit_problem(problem)
         return pilot, problem
@@ -404,9 +407,10 @@ class KernelMultiviewNMF(MultiviewClusterer):
         views = self._check_new_views(X)
         samples = self._problem.new_samples(views)
         shard, message = self._placed(samples)
-        errors = np.array(
-            [consensus_error(shard, block, m) for block, m in zip(shard.blocks, message, strict=True)]
-        )
+        with self._placing_threads():
+            errors = np.array(
+                [consensus_error(shard, block, m) for block, m in zip(shard.blocks, message, strict=True)]
+            )
         seen = list(samples.rows)
         least, span = self._range_per_sample[:, seen]
         weights = self.view_weights_[seen]
@@ -566,9 +570,23 @@ class KernelMultiviewNMF(MultiviewClusterer):
     def _placed(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         """New samples moved to where the fitted centroids and the consensus of their views put them."""
         project = PROJECTIONS[self.membership]
-        shard, message = self._problem.place(samples, self._message, project, self.sharpness)
-        shard.start(consensus_of(shard, message, samples.n))
+        with self._placing_threads():
+            shard, message = self._problem.place(samples, self._message, project, self.sharpness)
+            shard.start(consensus_of(shard, message, samples.n))
         return shard, message
+
+    def _threads(self, n: int) -> AbstractContextManager[None]:
+        """As many threads as an exact problem of n samples is worth."""
+        return threads_for(n, dense=bool(self._stored()))
+
+    def _placing_threads(self) -> AbstractContextManager[None]:
+        """As many as placing new samples among the training samples, or the landmarks, is worth."""
+        return self._threads(max(view.geometry.size for view in self._problem.views))
+
+    def _stored(self) -> list[Any]:
+        """Kernels and graphs that are stored entry by entry."""
+        chosen = [*listed_once(self.kernel, make_kernel), *listed_once(self.graph, make_graph)]
+        return [item for item in chosen if isinstance(item, (PairwiseKernel, GaussianGraph))]
 
 
 def listed_once(parameter: Any, make: Callable[[Any], Any]) -> list[Any]:

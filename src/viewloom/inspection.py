@@ -380,8 +380,9 @@ def _weights_over(model: KernelMultiviewNMF, views: Any, parameter: str, values:
     """Weights of the model at several values of a parameter that kernels and graphs do not depend on."""
     base = clone(model)
     views = base._check_views(views)
-    problem = base._build(views)
-    rows = [_refitted(base, views, problem, {parameter: value}).view_weights_ for value in values]
+    with base._threads(len(views)):
+        problem = base._build(views)
+        rows = [_refitted(base, views, problem, {parameter: value}).view_weights_ for value in values]
     return pd.DataFrame(rows, columns=pd.Index(views.names), index=pd.Index(values, name=parameter))
 
 
