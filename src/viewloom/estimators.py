@@ -96,7 +96,7 @@ class KernelMultiviewNMF(MultiviewClusterer):
     gamma : float, default=2.0
         Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large
         values even out.
-    graph : {"knn", "gaussian"}, graph object or None, default="knn"
+    graph : {"knn", "gaussian"}, graph object or None, or list / dict with one per view, default="knn"
         Similarity graph of the smoothness term.
     membership : {"simplex", "nonnegative"}, default="simplex"
         Whether memberships are probabilities or merely non-negative, as in the paper.

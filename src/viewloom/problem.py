@@ -18,7 +18,7 @@ from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.start import joint_features
 from viewloom.solver.updates import Rows, combinations, membership_gram
 from viewloom.views import Views
-from viewloom.weft import Standing, Weft, agreement, overlap, trust
+from viewloom.weft import Standing, Weft, agreement, common_shape, overlap, trust
 
 Array = np.ndarray
 
@@ -254,7 +254,9 @@ def _weft(
     if len(geometries) < 2 or not sharing:
         return None
     positions = [np.arange(n)[where] for where in rows]
-    return Weft(geometries, positions, n, n_clusters, sharing[0].shape(n, n_clusters))
+    other = common_shape([kernel.shape(n, n_clusters) for kernel in sharing])
+    shapes = [k.shape(n, n_clusters) if isinstance(k, Diffusion) else other for k in kernels]
+    return Weft(geometries, positions, n, n_clusters, shapes)
 
 
 def frozen_message(

@@ -73,7 +73,8 @@ class Weft:
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
     ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and
-    ``S_fused`` is the graph of all features side by side, one more witness.
+    ``S_fused`` is the graph of all features side by side, one more witness. Each view's graph and
+    walk have the shape that its kernel asks for; what belongs to all views has the `common_shape`.
 
     Attributes
     ----------
@@ -86,13 +87,16 @@ class Weft:
     """
 
     def __init__(
-        self, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shape: WalkShape
+        self, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shapes: list[WalkShape]
     ) -> None:
         self.rows, self.n = rows, n
-        self.graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
+        shape = common_shape(shapes)
+        self.graphs = [
+            KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
+        ]
+        Z = [own.walk(graph.S).Z for own, graph in zip(shapes, self.graphs, strict=True)]
         self.standing = trust(
-            agreement([shape.walk(graph.S).Z for graph in self.graphs], rows, n_clusters),
-            overlap([graph.S for graph in self.graphs], rows),
+            agreement(Z, rows, n_clusters), overlap([graph.S for graph in self.graphs], rows)
         )
         self.weights = self.standing.weights
         self.fusion: Fusion | None = None  # a precomputed kernel has no features to put beside others
@@ -152,6 +156,16 @@ class WalkShape:
     def walk(self, W: Any) -> Walk:
         """Diffusion along a graph."""
         return Walk.along(W, self.rank, self.time, self.directions)
+
+
+def common_shape(shapes: list[WalkShape]) -> WalkShape:
+    """The shape for what belongs to all views: medians, and the largest rank."""
+    return WalkShape(
+        round(float(np.median([shape.n_neighbors for shape in shapes]))),
+        max(shape.rank for shape in shapes),
+        float(np.median([shape.time for shape in shapes])),
+        max(shape.directions for shape in shapes),
+    )
 
 
 class Fusion:
