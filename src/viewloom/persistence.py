@@ -11,7 +11,9 @@ The file is a safetensors file. Its tensors are called ``0``, ``1``, ...; its me
               arrays are ``{"tensor": name}``, everything else is itself;
 ``extra``     JSON of what the caller stored beside the model.
 
-Reading makes objects of the listed classes only, sets the listed fields only, and calls nothing.
+Reading makes objects of the listed classes only, sets the listed fields only, and calls nothing. Kernels that
+the reader's own program has added to `viewloom.kernels.KERNELS` are ``{"is": "kernel name", ...}``; their
+fields are their parameters and attributes that end with an underscore.
 """
 
 from __future__ import annotations
@@ -85,14 +87,22 @@ FIELDS: dict[type, tuple[str, ...]] = {
     ViewMessage: ("A", "C", "neighbours", "lam", "theta", "sigma", "weight"),
 }
 CLASSES: dict[str, type] = {cls.__name__: cls for cls in FIELDS}
+STORES = ("auto", "landmarks")
+REGISTERED = "kernel "  # before the names of kernels that others registered
 
 
 class DamagedFile(ValueError):
     """A file that is no model, or no longer the one that was written."""
 
 
+class UnknownKernel(DamagedFile):
+    """A model with a kernel of somebody's own that is not registered where it is loaded."""
+
+
 def storable(cls: type, fields: tuple[str, ...]) -> None:
-    """Let objects of a class be saved and loaded: a model, with its fitted attributes."""
+    """Let objects of a class be saved and loaded: a model or a fitted kernel, with its attributes."""
+    if CLASSES.get(cls.__name__, cls).__qualname__ != cls.__qualname__:
+        raise ValueError(f"Another class is stored as {cls.__name__!r}; give this one another name.")
     FIELDS[cls], CLASSES[cls.__name__] = fields, cls
 
 
@@ -107,6 +117,8 @@ def save(
     """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
     from safetensors.numpy import save_file
 
+    if store not in STORES:
+        raise ValueError(f"store must be one of {list(STORES)}, got {store!r}.")
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
     if store == "landmarks" and holds != store:
         raise ValueError(
@@ -254,6 +266,8 @@ def _encoded(value: Any, tensors: Tensors) -> Any:
     if type(value) in FIELDS:
         fields = {name: getattr(value, name) for name in FIELDS[type(value)] if hasattr(value, name)}
         return {"is": type(value).__name__, **{k: _encoded(v, tensors) for k, v in fields.items()}}
+    if (name := _registered(type(value))) is not None:
+        return {"is": REGISTERED + name, **{k: _encoded(v, tensors) for k, v in _kernel_state(value).items()}}
     if sp.issparse(value):
         csr = sp.csr_array(value)
         parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
@@ -262,11 +276,47 @@ def _encoded(value: Any, tensors: Tensors) -> Any:
         return {"names": [str(item) for item in value]}
     encode = next((f for kind, f in ENCODERS.items() if isinstance(value, kind)), None)
     if encode is None:
-        raise TypeError(
-            f"A model that holds a {type(value).__name__} cannot be saved: only numbers and viewloom's own "
-            "objects can. Kernels given as functions are code."
-        )
+        raise TypeError(_refusal(value))
     return encode(value, tensors)
+
+
+def _registered(cls: type) -> str | None:
+    """The name under which others registered a kernel."""
+    return next((name for name, kernel in kernels.KERNELS.items() if kernel is cls), None)
+
+
+def _kernel_state(kernel: Any) -> dict[str, Any]:
+    """Parameters of a registered kernel, and what `prepare` found (``name_``)."""
+    state = vars(kernel)
+    if lost := [name for name in state if not _is_kernel_field(type(kernel), name)]:
+        raise TypeError(
+            f"The kernel {type(kernel).__name__} cannot be saved with its attributes {lost}: make them "
+            "parameters of __init__, or let their names end with an underscore."
+        )
+    return state
+
+
+def _is_kernel_field(cls: Any, name: str) -> bool:
+    return name in cls._get_param_names() or (name.endswith("_") and not name.startswith("_"))
+
+
+def _refusal(value: Any) -> str:
+    name = type(value).__name__
+    if callable(value) and not hasattr(value, "fit"):
+        return (
+            f"A model with a kernel given as a function ({getattr(value, '__name__', name)}) cannot be "
+            "saved: functions are code. Write it as a kernel class and add that to viewloom.kernels.KERNELS "
+            "(CONTRIBUTING.md says how), or pass the matrices themselves with kernel='precomputed'."
+        )
+    if isinstance(value, kernels.PairwiseKernel):
+        return (
+            f"A model with the kernel {name} cannot be saved: add the class to viewloom.kernels.KERNELS "
+            "first, here and where the model is loaded."
+        )
+    return (
+        f"A model that holds a {name} cannot be saved: only numbers, viewloom's own objects and registered "
+        "kernels can. For a class of your own, see viewloom.persistence.storable."
+    )
 
 
 ENCODERS: dict[Any, Any] = {
@@ -294,11 +344,15 @@ def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
         raise DamagedFile("The model holds an entry of an unknown kind.")
     try:
         return DECODERS[kind](value, arrays, depth + 1)
+    except UnknownKernel:
+        raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise DamagedFile("The model holds an entry that does not fit its kind.") from error
 
 
 def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
+    if str(value["is"]).startswith(REGISTERED):
+        return _registered_kernel(value, arrays, depth)
     cls = CLASSES.get(value["is"])
     if cls is None or not set(value) - {"is"} <= set(FIELDS[cls]):
         raise DamagedFile("The model holds an object of an unknown class.")
@@ -306,6 +360,23 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
     for name in FIELDS[cls]:
         if name in value:
             object.__setattr__(made, name, _decoded(value[name], arrays, depth))
+    return made
+
+
+def _registered_kernel(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
+    name = value["is"].removeprefix(REGISTERED)
+    if name not in kernels.KERNELS:
+        raise UnknownKernel(
+            f"The model has a kernel {name!r} that is not registered here: import the module that adds it to "
+            "viewloom.kernels.KERNELS, then load again."
+        )
+    cls = kernels.KERNELS[name]
+    fields = {key: item for key, item in value.items() if key != "is"}
+    if cls in FIELDS or not all(_is_kernel_field(cls, key) for key in fields):
+        raise DamagedFile("The model holds a kernel with unknown attributes.")
+    made: Any = object.__new__(cls)
+    for key, item in fields.items():
+        object.__setattr__(made, key, _decoded(item, arrays, depth))
     return made
 
 
