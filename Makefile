@@ -1,13 +1,13 @@
 # The two commands at the top of the README, and their relatives. Everything is installed into .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test environments lint bench docs clean
 
 demo: .venv/installed ## run the main job on built-in data and write figures
 	$(BIN)/viewloom demo --output demo-output
 
+test bench: export OMP_NUM_THREADS ?= 1  # tests run side by side; baselines of others do not limit themselves
 test: .venv/installed lint ## everything that CI runs
 	sh scripts/install-chromium.sh
 	$(BIN)/pytest -n 2 --dist loadfile

@@ -29,6 +29,10 @@ import
 memory
     Peak memory of a fit (three Gaussian views, n = 4000) above what was there before, against the
     bytes of its three kernels.
+threads
+    Fits with the threads that every user has by default, against the better of one thread and as many as
+    there are cores, set by hand (BLAS and OpenMP); alone, and beside a process that keeps one core busy.
+    Each fit runs in a process of its own, started without a setting of threads.
 reading
     A table of text (345 x 3000, ids checked, codes for missing values told apart) against
     ``pandas.read_csv``, and genotypes (345 x 20 000, PLINK) against `bed_reader` alone.
@@ -45,6 +49,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -253,6 +258,61 @@ def measure_memory(folder: Path) -> Iterator[Row]:
         del model
 
 
+THREAD_PROBLEMS: dict[str, dict[str, Any]] = {  # samples, views, clusters, and what is not the default
+    "200 x 3, k = 4": {"n": 200, "v": 3, "k": 4},
+    "694 x 12, k = 27": {"n": 694, "v": 12, "k": 27},
+    "2000 x 3, k = 10": {"n": 2000, "v": 3, "k": 10},
+    "2000 x 2, k = 10, Gaussian": {"n": 2000, "v": 2, "k": 10, "kernel": "gaussian"},
+    "5000 x 3, k = 10": {"n": 5000, "v": 3, "k": 10},
+    "5000 x 2, k = 10, Gaussian": {"n": 5000, "v": 2, "k": 10, "kernel": "gaussian"},
+}
+FIT = """
+import json, sys, time, warnings
+import viewloom as vl
+warnings.simplefilter("ignore")
+given = json.loads(sys.argv[1])
+n, v, k = (given.pop(name) for name in "nvk")
+views, _ = vl.simulate.blobs_views(n, v, k, n_features=20, separation=3.0, random_state=0)
+vl.KernelMultiviewNMF(2, random_state=0).fit(views[:40])
+began = time.perf_counter()
+vl.KernelMultiviewNMF(k, random_state=0, **given).fit(views)
+print(time.perf_counter() - began)
+"""
+
+
+def measure_threads(folder: Path) -> Iterator[Row]:
+    """Default threads against the better of one and all."""
+    cores = os.cpu_count() or 1
+    for busy in (False, True):
+        with busy_process() if busy else nullcontext():
+            for what, problem in THREAD_PROBLEMS.items():
+                default, *others = (fit_seconds(problem, threads) for threads in (None, 1, cores))
+                best = min(others)
+                note = f"{what}{', beside a busy process' if busy else ''}"
+                yield Row("threads", note, default, best, "s", default / best, 1.2)
+
+
+def fit_seconds(problem: dict[str, Any], threads: int | None) -> float:
+    """Seconds that a fit takes with so many threads, the better of two."""
+    environment = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
+    if threads is not None:
+        environment.update(dict.fromkeys(BLAS_THREADS, str(threads)))
+    command = [sys.executable, "-c", FIT, json.dumps(problem)]
+    runs = [subprocess.run(command, env=environment, capture_output=True, check=True) for _ in range(2)]
+    return min(float(run.stdout) for run in runs)
+
+
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """Another process that keeps one core busy."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def measure_reading(folder: Path) -> Iterator[Row]:
     """Files of a study against the bare libraries that read them."""
     from bed_reader import open_bed, to_bed
@@ -283,6 +343,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "digits": measure_digits,
     "import": measure_import,
     "memory": measure_memory,
+    "threads": measure_threads,
     "reading": measure_reading,
 }
 
@@ -373,7 +434,7 @@ def measured(options: argparse.Namespace) -> pd.DataFrame:
     """One row per comparison and number of threads."""
     records = []
     for name in options.only:
-        for threads in map(int, options.threads):
+        for threads in [1] if name == "threads" else map(int, options.threads):  # which sets its own
             print(f"{name}, {threads} BLAS threads", file=sys.stderr)
             arguments = ("--measure", name, "--data", str(options.data))
             for row in in_new_process(__file__, *arguments, threads=threads):

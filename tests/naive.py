@@ -68,3 +68,118 @@ def algorithm_1(Ks, Ls, start, lam, theta, gamma, n_iter):
         beta = weights(q, gamma)  # Eq. 8
         objectives.append(sum(beta[a] ** gamma * q[a] for a in range(v)))
     return G_star.T, beta, objectives
+
+
+def neighbour_graph(X, count):
+    """Nearest-neighbour graph with self-tuning weights, normalised on both sides."""
+    n = len(X)
+    D = np.array([[np.sqrt(sum((X[i] - X[j]) ** 2)) for j in range(n)] for i in range(n)])
+    near = [sorted((j for j in range(n) if j != i), key=lambda j: D[i, j])[:count] for i in range(n)]
+    last = [D[i, near[i][-1]] for i in range(n)]
+    scale = [max(s, 0.1 * np.median(last)) for s in last]
+    W = np.zeros((n, n))
+    for i in range(n):
+        for j in near[i]:
+            weight = np.exp(-(D[i, j] ** 2) / (scale[i] * scale[j]))
+            W[i, j] += weight / 2
+            W[j, i] += weight / 2
+    return normalised(W), scale, W.sum(axis=1)
+
+
+def neighbour_edges(x, X, count, scale, degrees):
+    """Edges of one new sample to the training samples, normalised on both sides."""
+    D = [np.sqrt(sum((x - y) ** 2)) for y in X]
+    near = sorted(range(len(X)), key=lambda j: D[j])[:count]
+    w = np.zeros(len(X))
+    for j in near:
+        w[j] = np.exp(-(D[j] ** 2) / (max(D[near[-1]], min(scale)) * scale[j]))
+    return np.array([w[j] / np.sqrt(sum(w) * degrees[j]) for j in range(len(X))])
+
+
+def normalised(W):
+    d = [sum(row) for row in W]
+    return np.array([[W[i, j] / np.sqrt(d[i] * d[j]) for j in range(len(W))] for i in range(len(W))])
+
+
+def unit(Z):
+    return np.array([z / np.sqrt(sum(z**2)) for z in Z])
+
+
+def walk(W, rank, time, directions):
+    """Diffusion features Z, and what continues them to new nodes."""
+    values, U = np.linalg.eigh(normalised(W))
+    values, U = values[::-1][:rank], U[:, ::-1][:, :rank]
+    left = [min(max((1 + v) / 2, 0), 1) for v in values]
+    while sum(v**time for v in left) > directions and time < 300:
+        time *= 1.2
+    Z = np.array([[U[i, r] * left[r] ** (time / 2) for r in range(rank)] for i in range(len(U))])
+    onward = [left[r] ** (time / 2) / values[r] if values[r] > 0.05 else 0.0 for r in range(rank)]
+    return unit(Z), U * np.array(onward)
+
+
+def agreement(Za, Zb, k):
+    """How much of what k clusters could explain of a view another view explains."""
+    A, B = Za - Za.mean(axis=0), Zb - Zb.mean(axis=0)
+    directions = np.linalg.svd(B, full_matrices=False)[0][:, : k - 1]
+    total = sum(a @ a for a in A)
+    chance = total * (k - 1) / (len(A) - 1)
+    explained = sum((directions[:, r] @ A[:, c]) ** 2 for r in range(k - 1) for c in range(A.shape[1]))
+    best = sum(s**2 for s in np.linalg.svd(A)[1][: k - 1])
+    return max(explained - chance, 0) / (best - chance)
+
+
+def overlap(S, T):
+    """Cosine between two graphs over the same samples."""
+    n = len(S)
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    inner = sum(S[p] * T[p] for p in pairs)
+    return inner / np.sqrt(sum(S[p] ** 2 for p in pairs) * sum(T[p] ** 2 for p in pairs))
+
+
+def trust(E, C, rounds=30):
+    """Doubts, weights and numbers of copies."""
+    v = len(E)
+    w = [1 / v] * v
+    for _ in range(rounds):
+        e = []
+        for a in range(v):
+            A = [w[b] * max(1 - C[a][b], 0) if b != a else 0 for b in range(v)]
+            e.append(sum(A[b] * E[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 1.0)
+        raw = [max(e[a], 0.01) ** 2 / sum(C[a]) for a in range(v)]
+        w = [r / sum(raw) for r in raw]
+    doubts = [min(max(1 - x, 0), 1) for x in e]
+    return doubts, w, [sum(C[a][b] ** 4 for b in range(v)) for a in range(v)]
+
+
+def side_by_side(blocks, rows, n, weights):
+    """Views centred, of mean squared length one, times root weight; stretched where one is absent."""
+    parts, seen = [], np.zeros(n)
+    for X, where, w in zip(blocks, rows, weights, strict=True):
+        centred = X - X.mean(axis=0)
+        length = np.mean([x @ x for x in centred])
+        part = np.zeros((n, X.shape[1]))
+        for x, i in zip(centred, where, strict=True):
+            part[i] = x * np.sqrt(w / length)
+            seen[i] += w
+        parts.append(part)
+    side = np.hstack(parts)
+    return np.array([side[i] / np.sqrt(seen[i]) for i in range(n)])
+
+
+def woven(graphs, rows, n, weights, fused):
+    """``M = 3/4 sum_a w_a S_a + 1/4 S_fused``, before it is normalised."""
+    M = 0.25 * fused
+    for S, where, w in zip(graphs, rows, weights, strict=True):
+        for i, p in enumerate(where):
+            for j, q in enumerate(where):
+                M[p, q] += 0.75 * w * S[i, j]
+    return M
+
+
+def explained_range(K, k):
+    """Least error of k clusters and how far that of one lies above it, from the centred kernel."""
+    n = len(K)
+    H = np.eye(n) - np.ones((n, n)) / n
+    values = sorted(np.linalg.eigvalsh(H @ K @ H), reverse=True)
+    best = sum(values[: k - 1])
+    return sum(values) - best, best

@@ -279,6 +279,20 @@ def test_every_equation_has_its_function():
             assert callable(resolved(target)), target
 
 
+def test_every_function_of_an_equation_is_tested_by_name():
+    """The page says that all of them are compared with loops, closed forms or known answers."""
+    text = (DOCS / "method.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"\{py:(?:func|class|meth)\}`[^<`]+<viewloom\.([A-Za-z_.]+)>`", text))
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    imported = set(re.findall(r"^from viewloom[\w.]* import ([^(\n]+)$", tests, re.MULTILINE))
+    imported |= set(re.findall(r"^from viewloom[\w.]* import \(([^)]+)\)", tests, re.MULTILINE))
+    names = {name.strip().split(" as ")[0] for line in imported for name in line.split(",")}
+    names |= set(re.findall(r"\b(?:vl|viewloom)\.(?:\w+\.)?(\w+)", tests))
+    assert sorted(target for target in targets if target.split(".")[-1] not in names) == [
+        "KernelMultiviewNMF.transform"
+    ]
+
+
 def test_numbers_that_are_quoted_stand_where_they_come_from():
     quoted, printed = ((DOCS / name).read_text(encoding="utf-8") for name in ("which.md", "quality.md"))
     numbers = re.findall(r"\b0\.\d{3}\b", quoted)

@@ -276,11 +276,14 @@ class TestNewSamples:
         model = fit(K, kernel=Precomputed())
         assert (model.predict([k[:20] for k in K]) == model.labels_[:20]).mean() > 0.9
 
-    def test_score_prefers_the_planted_number_of_clusters_to_one(self):
+    def test_score_is_near_its_best_for_planted_clusters_and_low_where_views_disagree(self):
         views, _ = planted(noise_views=0)
         half = {name: X[::2] for name, X in views.items()}
         rest = {name: X[1::2] for name, X in views.items()}
-        assert -0.2 < fit(half).score(rest) <= 0.2
+        model = fit(half)
+        assert -0.2 < model.score(rest) <= 0.2
+        shuffled = {name: np.random.default_rng(a).permutation(X) for a, (name, X) in enumerate(rest.items())}
+        assert model.score(shuffled) < model.score(rest) - 0.3
 
 
 class TestIncomplete:

@@ -328,8 +328,8 @@ def test_fitting_leaves_no_trace_on_the_kernel():
     assert vars(kernel) == {}
 
 
-class TestKnownFaults:
-    """Wrong today; each is to pass once `viewloom.kernels` is mended, and its mark to go."""
+class TestUnusualInput:
+    """Functions, matrices and parameters of another kind than most."""
 
     def test_function_of_wrong_shape_is_refused_with_unit_diagonal_too(self):
         with pytest.raises(ValueError, match="must return a finite 9 x 9 matrix"):

@@ -13,6 +13,8 @@ from viewloom import KernelMultiviewNMF, Views, kernels
 from viewloom.blocks import Blocks
 from viewloom.graphs import Geometry
 from viewloom.landmarks import cholesky_landmarks, landmark_views
+from viewloom.large import root_scales, tied
+from viewloom.solver.updates import project_simplex
 
 K, N, LANDMARKS = 4, 3000, 300
 
@@ -384,3 +386,32 @@ class TestLandmarks:
         assert all(sp.issparse(X) for X in found.blocks)
         rows = {tuple(row) for row in views["body"].toarray()}
         assert all(tuple(row) in rows for row in found["body"].toarray())
+
+
+def test_scales_of_landmarks_are_inverse_roots_of_the_sums_of_their_ties():
+    found = root_scales([np.array([4.0, 0.25, 0.0]), np.zeros(0)])
+    np.testing.assert_allclose(found[0], [0.5, 2.0, 0.0])  # a landmark that nobody is tied to has no say
+    assert found[1] is None
+    rng = np.random.default_rng(0)
+    B = rng.dirichlet(np.ones(4), size=9)  # rows that sum to one
+    scaled = B * root_scales([B.sum(axis=0)])[0]
+    np.testing.assert_allclose((scaled @ scaled.T).sum(axis=1), 1.0)  # degrees of B Lambda^-1 B^T
+
+
+def test_ties_are_shares_of_the_nearest_landmarks_and_factors_those_of_new_samples():
+    rng = np.random.default_rng(0)
+    landmarks, X = rng.standard_normal((30, 3)), rng.standard_normal((6, 3))
+    problem = KernelMultiviewNMF(2, kernel="linear", scale=None, random_state=0).fit(landmarks)._problem
+    block = tied(problem, problem.new_samples(Views(X)), project_simplex, 0.5).blocks[0]
+    np.testing.assert_allclose(block.kernel.Z, [x / np.sqrt(sum(x**2)) for x in X])
+    D = np.array([[np.sqrt(sum((x - y) ** 2)) for y in landmarks] for x in X])
+    among = np.array([[np.sqrt(sum((x - y) ** 2)) for y in landmarks] for x in landmarks])
+    scale = np.sort(among, axis=1)[:, 15]  # distance to the 15th other landmark
+    expected = np.zeros((6, 30))
+    for i in range(6):
+        near = np.argsort(D[i])[:15]
+        own = max(D[i, near[-1]], scale.min())
+        weights = np.exp(-(D[i, near] ** 2) / (own * scale[near]))
+        expected[i, near] = weights / weights.sum()
+    B = block.laplacian.adjacency.Z
+    np.testing.assert_allclose(B.toarray() if hasattr(B, "toarray") else B, expected, atol=1e-9)

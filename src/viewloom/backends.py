@@ -14,11 +14,10 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from viewloom.blocks import Blocks, is_lazy
 from viewloom.progress import told, unseen
 from viewloom.solver.shard import Shard, Team
+from viewloom.threads import one_openmp_thread, one_thread
 
 Make = Callable[[Any], Shard]
 Advance = Callable[[int], None]  # tells a progress bar how many shards were made
@@ -72,10 +71,7 @@ def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[A
 @contextmanager
 def _pool() -> Iterator[ThreadPoolExecutor]:
     # OpenMP's limit holds for the thread that sets it, so every thread does
-    with (
-        threadpool_limits(1),
-        ThreadPoolExecutor(cores(), initializer=threadpool_limits, initargs=(1,)) as pool,
-    ):
+    with one_thread(), ThreadPoolExecutor(cores(), initializer=one_openmp_thread) as pool:
         yield pool
 
 

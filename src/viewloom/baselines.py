@@ -38,6 +38,7 @@ from viewloom.solver.multiplicative import (
     reconstruction_error,
     solve,
 )
+from viewloom.threads import threads_for
 from viewloom.views import Views, listed, per_view
 
 Array = np.ndarray
@@ -123,10 +124,11 @@ class _FactorisationClusterer(MultiviewClusterer):
         """
         self._validate_params()
         views = self._arranged(check_nonnegative(self._check_views(X), type(self).__name__))
-        problems = self._problems(views)
-        solution = solve(
-            problems, self._start(views), float(self.gamma), self.max_iter, self.tol, self._progress
-        )
+        with threads_for(len(views), dense=True):
+            problems = self._problems(views)
+            solution = solve(
+                problems, self._start(views), float(self.gamma), self.max_iter, self.tol, self._progress
+            )
         self._set_results(problems, solution)
         self._warn()
         return self
@@ -151,11 +153,12 @@ class _FactorisationClusterer(MultiviewClusterer):
         0 is perfect. ``G`` are the memberships in each view at the fitted centroids. No label is used.
         """
         views, factors, _ = self._placed(X)
-        errors = [
-            reconstruction_error(view, f) / max(view.squared_norm, TINY)
-            for view, f in zip(views, factors, strict=True)
-            if len(view.rows)
-        ]
+        with threads_for(max(len(view.rows) for view in views), dense=True):
+            errors = [
+                reconstruction_error(view, f) / max(view.squared_norm, TINY)
+                for view, f in zip(views, factors, strict=True)
+                if len(view.rows)
+            ]
         return -float(np.mean(errors))
 
     def _arranged(self, views: Views) -> Views:
@@ -185,7 +188,8 @@ class _FactorisationClusterer(MultiviewClusterer):
             ViewProblem.of(block, views.rows(a), lam)
             for a, (block, lam) in enumerate(zip(views.blocks, self._lam, strict=True))
         ]
-        return problems, *place(problems, [C.T for C in self._components], self._pull, len(views))
+        with threads_for(len(views), dense=True):
+            return problems, *place(problems, [C.T for C in self._components], self._pull, len(views))
 
     def _set_results(self, views: list[ViewProblem], solution: Solution) -> None:
         n = solution.G_star.shape[1]

@@ -26,10 +26,10 @@ from operator import add
 from typing import Any
 
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from viewloom.blocks import Blocks, Stored, assemble, is_lazy
 from viewloom.solver.shard import Shard
+from viewloom.threads import one_blas_thread, one_openmp_thread, one_thread
 
 Make = Callable[[Any], Shard]
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5  # to complete a call when workers are lost, and between
@@ -64,7 +64,8 @@ class Call:
     def on(self, shards: Sequence[Shard], pool: ThreadPoolExecutor) -> list[Any]:
         """Results in the order of rows, or their sum."""
         given = [self.args] * len(shards) if self.parts is None else [(part,) for part in self.parts]
-        found = list(pool.map(lambda shard, args: self.function(shard, *args), shards, given))
+        with one_blas_thread():
+            found = list(pool.map(lambda shard, args: self.function(shard, *args), shards, given))
         return _add_up(found) if self.summed else found
 
 
@@ -84,7 +85,7 @@ class Host:
         keep_freed_memory()
         self.shards = shards
         threads = get_worker().state.nthreads
-        self.pool = ThreadPoolExecutor(threads, initializer=threadpool_limits, initargs=(1,))
+        self.pool = ThreadPoolExecutor(threads, initializer=one_openmp_thread)
 
     def run(self, calls: Sequence[Call]) -> list[Any] | Failure:
         """Run calls in order; results of the last."""
@@ -330,7 +331,7 @@ def deal_out(blocks: Blocks, count: int) -> list[Lot]:
 
 def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
     """A shard, on the worker that will hold it."""
-    with threadpool_limits(1):
+    with one_thread():
         return make(assemble(names, parts, present, features))
 
 

@@ -20,7 +20,6 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.estimators import KernelMultiviewNMF
@@ -28,6 +27,7 @@ from viewloom.kernels import Gaussian, Polynomial
 from viewloom.matching import matched_values
 from viewloom.metrics import clustering_report
 from viewloom.processes import told_of_lost_processes
+from viewloom.threads import one_thread
 from viewloom.views import PerView, Views
 
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
@@ -47,7 +47,7 @@ class Method:
         """Scores of one fit, with its time and number of iterations."""
         began = time.perf_counter()
         model = self.make(n_clusters, seed)
-        with warnings.catch_warnings(), threadpool_limits(1):
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UserWarning)
             labels = model.fit(self.offer(views)).labels_

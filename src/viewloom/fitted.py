@@ -8,6 +8,7 @@ There are two of them: `ExactModel` keeps the training samples, `LandmarkModel` 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -26,15 +27,16 @@ from viewloom.fitting import (
     solve_by_landmarks,
     solve_exactly,
 )
-from viewloom.graphs import GramGeometry
+from viewloom.graphs import FittedGaussianGraph, GramGeometry
 from viewloom.importance import linear_importance, permutation_importance
-from viewloom.kernels import FittedLinear
+from viewloom.kernels import FittedLinear, FittedPairwise
 from viewloom.large import rescale, tied
 from viewloom.placing import consensus_of
 from viewloom.problem import NewSamples, Problem, consensus_error
 from viewloom.solver.shard import Shard, ViewMessage
 from viewloom.solver.updates import PROJECTIONS
 from viewloom.stored import Stored
+from viewloom.threads import one_blas_thread, threads_for
 from viewloom.views import Views
 
 __all__ = ["ExactModel", "FittedModel", "LandmarkModel", "Parameters", "Placed", "needs_landmarks"]
@@ -128,8 +130,9 @@ class FittedModel(Stored):
     def place(self, views: Views | NewSamples) -> Placed:
         """New samples moved to where the fitted centroids and the consensus of their views put them."""
         samples = self.scaled(views) if isinstance(views, Views) else views
-        shard, codebooks = self._reaching(samples)
-        shard.start(consensus_of(shard, codebooks, samples.n))
+        with self._threads():
+            shard, codebooks = self._reaching(samples)
+            shard.start(consensus_of(shard, codebooks, samples.n))
         return Placed(shard, codebooks, list(samples.rows))
 
     def memberships(self, views: Views | NewSamples, using: Iterable[int] | None = None) -> Array:
@@ -152,12 +155,9 @@ class FittedModel(Stored):
     def score(self, views: Views) -> float:
         """Minus the calibrated error with which consensus memberships reconstruct views, by their weights."""
         placed = self.place(views)
-        errors = np.array(
-            [
-                consensus_error(placed.shard, block, m)
-                for block, m in zip(placed.shard.blocks, placed.codebooks, strict=True)
-            ]
-        )
+        pairs = zip(placed.shard.blocks, placed.codebooks, strict=True)
+        with self._threads():
+            errors = np.array([consensus_error(placed.shard, block, m) for block, m in pairs])
         least, span = self.loss_range[:, placed.views]
         weights = self.weights[placed.views]
         total = float(weights.sum()) or 1.0  # one-hot weights on a view that nobody has
@@ -206,6 +206,15 @@ class FittedModel(Stored):
             U[chosen] = self.place(samples.taken(np.flatnonzero(chosen), using)).memberships
         return U
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """As many threads as placing new samples among those that are kept is worth."""
+        views = self.problem.views
+        entrywise = [
+            isinstance(view.kernel, FittedPairwise) or isinstance(view.graph, FittedGaussianGraph)
+            for view in views
+        ]
+        return threads_for(max(view.geometry.size for view in views), dense=any(entrywise))
+
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         """New samples as a shard, and the codebooks of the views they have."""
         raise NotImplementedError
@@ -220,7 +229,8 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
     @classmethod
     def fit(cls, views: Views, p: Parameters) -> ExactModel:
         """Build kernels and graphs of the views, and solve."""
-        return cls.of(build(views, p), views.feature_names, p)
+        with p.threads(len(views)):
+            return cls.of(build(views, p), views.feature_names, p)
 
     @classmethod
     def of(
@@ -254,7 +264,8 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
         lacking = [a for a, view in enumerate(self.problem.views) if view.graph is None and wanted[a]]
         if lacking:
             raise ValueError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
-        return self.of(self.problem, self.features, p)
+        with p.threads(self.problem.n):
+            return self.of(self.problem, self.features, p)
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         return self.problem.place(samples, self.codebooks, PROJECTIONS[self.membership], self.sharpness)
@@ -283,7 +294,8 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
     @classmethod
     def fit(cls, sample: Views, blocks: Blocks, p: Parameters, rng: np.random.RandomState) -> LandmarkModel:
         """Make landmarks of a sample of the blocks, tie all rows to them, and solve."""
-        ties, solution = solve_by_landmarks(sample, blocks, p, rng)
+        with one_blas_thread():
+            ties, solution = solve_by_landmarks(sample, blocks, p, rng)
         return cls(
             names=sample.names,
             features=sample.feature_names,

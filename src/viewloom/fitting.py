@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -37,6 +38,7 @@ from viewloom.solver.objective import Calibration, shared_vote
 from viewloom.solver.shard import Team, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
 from viewloom.solver.updates import PROJECTIONS
+from viewloom.threads import threads_for
 from viewloom.views import Views, check_trainable, per_view
 
 Array = np.ndarray
@@ -89,6 +91,16 @@ class Parameters:
         """The graph of each view, None where nothing is smoothed along it."""
         graphs, theta = (per_view(getattr(self, what), names, what) for what in ("graph", "theta"))
         return [make_graph(graph) if weight else None for graph, weight in zip(graphs, theta, strict=True)]
+
+    @property
+    def entrywise(self) -> list[Any]:
+        """Kernels and graphs that are stored entry by entry."""
+        chosen = [*listed_once(self.kernel, make_kernel), *listed_once(self.graph, make_graph)]
+        return [item for item in chosen if isinstance(item, (PairwiseKernel, GaussianGraph))]
+
+    def threads(self, n: int) -> AbstractContextManager[None]:
+        """As many threads as an exact problem of n samples is worth."""
+        return threads_for(n, dense=bool(self.entrywise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +171,7 @@ def needs_landmarks(p: Parameters, X: Any) -> bool:
     kernels = listed_once(p.kernel, make_kernel)
     if any(isinstance(kernel, Precomputed) for kernel in kernels):
         return False
-    stored = [kernel for kernel in kernels if isinstance(kernel, PairwiseKernel)]
-    stored += [graph for graph in listed_once(p.graph, make_graph) if isinstance(graph, GaussianGraph)]
+    stored = p.entrywise
     dense = 8 * n**2 * (len(stored) if len(stored) > 1 else v * len(stored))
     if n <= EXACT_ROWS and dense <= DENSE_BYTES:
         return False
@@ -232,8 +243,8 @@ def _solve_landmarks(sample: Views, p: Parameters, rng: np.random.RandomState) -
     scalers = fit_scalers(sample, kernels, p.scale)
     views = Views(landmark_views(sample, p.n_landmarks, rng, mix=mixable(scalers)))
     check_trainable(views, p.n_clusters)
-    problem = build(views, pilot, scalers)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), pilot.threads(len(views)):
+        problem = build(views, pilot, scalers)
         warnings.simplefilter("ignore")  # what there is to say is said of all samples
         return problem, solve_exactly(problem, pilot)
 

@@ -287,6 +287,12 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     share : float, default=0.5
         How much of the graph comes from all views together; 0 leaves every view to itself.
 
+    Notes
+    -----
+    Views may have kernels with different parameters. Each view's graph and walk then follow its own; the
+    graph of all features side by side and the features of the start, which belong to all views, take the
+    median of `n_neighbors` and `time` and the largest `rank`.
+
     Examples
     --------
     >>> import viewloom as vl

@@ -39,11 +39,16 @@ KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "dig
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
 DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
+STORES = ("auto", "landmarks")
 PathLike = str | os.PathLike[str]
 
 
 class DamagedFile(ValueError):
     """A file that is no model, or no longer the one that was written."""
+
+
+class UnknownTag(DamagedFile):
+    """A model with an object of somebody's own whose class is not known where it is loaded."""
 
 
 def save(
@@ -57,6 +62,8 @@ def save(
     """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
     from safetensors.numpy import save_file
 
+    if store not in STORES:
+        raise ValueError(f"store must be one of {list(STORES)}, got {store!r}.")
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
     if store == "landmarks" and holds != store:
         raise ValueError(
@@ -211,11 +218,23 @@ def _encoded(value: Any, tensors: Tensors) -> Any:
         return {"names": [str(item) for item in value]}
     encode = next((f for kind, f in ENCODERS.items() if isinstance(value, kind)), None)
     if encode is None:
-        raise TypeError(
-            f"A model that holds a {type(value).__name__} cannot be saved: only numbers and viewloom's own "
-            "objects can. Kernels given as functions are code."
-        )
+        raise TypeError(_refusal(value))
     return encode(value, tensors)
+
+
+def _refusal(value: Any) -> str:
+    """Why a value cannot be saved, and what to do."""
+    name = type(value).__name__
+    if callable(value) and not hasattr(value, "fit"):
+        return (
+            f"A model with a kernel given as a function ({getattr(value, '__name__', name)}) cannot be "
+            "saved: functions are code. Write it as a kernel class with a tag (CONTRIBUTING.md says how), or "
+            "pass the matrices themselves with kernel='precomputed'."
+        )
+    return (
+        f"A model that holds a {name} cannot be saved: only numbers, and objects of classes that declare a "
+        "tag, can. CONTRIBUTING.md says how to declare one."
+    )
 
 
 ENCODERS: dict[Any, Any] = {
@@ -243,14 +262,21 @@ def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
         raise DamagedFile("The model holds an entry of an unknown kind.")
     try:
         return DECODERS[kind](value, arrays, depth + 1)
+    except UnknownTag:
+        raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise DamagedFile("The model holds an entry that does not fit its kind.") from error
 
 
 def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
     cls = REGISTRY.get(value["tag"])
-    if cls is None or set(value) != {"tag", "version", "state"}:
+    if set(value) != {"tag", "version", "state"}:
         raise DamagedFile("The model holds an object of an unknown kind.")
+    if cls is None:
+        raise UnknownTag(
+            f"The model holds an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
+            "the module that defines it, then load again."
+        )
     if value["version"] != cls.STATE_VERSION:
         raise DamagedFile("The model holds an object of another version; pip install --upgrade viewloom.")
     return cls.from_state({name: _decoded(item, arrays, depth) for name, item in value["state"].items()})

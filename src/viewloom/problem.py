@@ -19,7 +19,7 @@ from viewloom.solver.start import joint_features
 from viewloom.solver.updates import Rows, combinations, membership_gram
 from viewloom.stored import Stored
 from viewloom.views import Views
-from viewloom.weft import Standing, Weft, agreement, overlap, trust
+from viewloom.weft import Standing, Weft, agreement, common_shape, overlap, trust
 
 Array = np.ndarray
 
@@ -316,7 +316,9 @@ def _weft(
     if len(geometries) < 2 or not sharing:
         return None
     positions = [np.arange(n)[where] for where in rows]
-    return Weft.of(geometries, positions, n, n_clusters, sharing[0].shape(n, n_clusters))
+    other = common_shape([kernel.shape(n, n_clusters) for kernel in sharing])
+    shapes = [k.shape(n, n_clusters) if isinstance(k, Diffusion) else other for k in kernels]
+    return Weft.of(geometries, positions, n, n_clusters, shapes)
 
 
 def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:

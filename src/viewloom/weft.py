@@ -75,7 +75,8 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
     ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and
-    ``S_fused`` is the graph of all features side by side, one more witness.
+    ``S_fused`` is the graph of all features side by side, one more witness. Each view's graph and
+    walk have the shape that its kernel asks for; what belongs to all views has the `common_shape`.
 
     Attributes
     ----------
@@ -110,14 +111,15 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
 
     @classmethod
     def of(
-        cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shape: WalkShape
+        cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shapes: list[WalkShape]
     ) -> Weft:
         """The graph of the samples of several views."""
-        graphs = [KNN(shape.n_neighbors).fit(geometry) for geometry in geometries]
-        standing = trust(
-            agreement([shape.walk(graph.S).Z for graph in graphs], rows, n_clusters),
-            overlap([graph.S for graph in graphs], rows),
-        )
+        shape = common_shape(shapes)
+        graphs = [
+            KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
+        ]
+        Z = [own.walk(graph.S).Z for own, graph in zip(shapes, graphs, strict=True)]
+        standing = trust(agreement(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows))
         fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
             fusion = Fusion.of(geometries, rows, n, standing.weights)
@@ -179,6 +181,16 @@ class WalkShape:
     def walk(self, W: Any) -> Walk:
         """Diffusion along a graph."""
         return Walk.along(W, self.rank, self.time, self.directions)
+
+
+def common_shape(shapes: list[WalkShape]) -> WalkShape:
+    """The shape for what belongs to all views: medians, and the largest rank."""
+    return WalkShape(
+        round(float(np.median([shape.n_neighbors for shape in shapes]))),
+        max(shape.rank for shape in shapes),
+        float(np.median([shape.time for shape in shapes])),
+        max(shape.directions for shape in shapes),
+    )
 
 
 @dataclass(frozen=True, eq=False)

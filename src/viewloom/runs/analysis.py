@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
@@ -28,6 +27,7 @@ from viewloom.study.cohort import StudyData, input_hashes, join, read_tables
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation import Plan, Preparation
+from viewloom.threads import one_thread
 from viewloom.views import Views
 
 
@@ -189,7 +189,7 @@ def _fitted(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[s
 
 
 def _fit(ready: Prepared) -> tuple[KernelMultiviewNMF, list[str]]:
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+    with warnings.catch_warnings(record=True) as caught, one_thread():
         warnings.simplefilter("always")
         model = KernelMultiviewNMF(**ready.study.model.settings).fit(ready.views)
     return model, [str(warning.message) for warning in caught if _is_ours(warning)]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
@@ -18,6 +17,7 @@ from viewloom.study.cohort import load
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation import Preparation
+from viewloom.threads import one_thread
 from viewloom.views import Views
 
 Array = np.ndarray
@@ -76,7 +76,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     """
     model, preparation, limits = _loaded(Path(path))
     data = load(study, training=False)
-    with threadpool_limits(1):
+    with one_thread():
         views = preparation.transform(data.views, data.participants)
         memberships = np.asarray(model.transform(views))
         ratio = distances(model, views) / np.array([limits[name] for name in views.names])

@@ -15,10 +15,10 @@ from typing import Any
 import joblib
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from viewloom.files import whole
 from viewloom.processes import told_of_lost_processes
+from viewloom.threads import one_thread
 from viewloom.views import Views
 
 OptionalPath = str | os.PathLike[str] | None
@@ -122,7 +122,7 @@ def _named(name: str, function: Callable[..., Record], arguments: Sequence[Any])
 @contextmanager
 def quiet() -> Iterator[None]:
     """One thread, and no warnings about single fits: a search makes many bad ones on purpose."""
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)
         yield

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from viewloom.graphs import Laplacian
 from viewloom.operators import Projection
 from viewloom.solver.updates import Memberships, Quadratic, Rows, column_dots, membership_gram, update_G
 from viewloom.stored import Stored
+from viewloom.threads import one_blas_thread
 
 Array = np.ndarray
 
@@ -107,7 +106,7 @@ class Shard:
             for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
         ]
         now = Memberships([block.G for block in self.blocks], self.G_star)
-        with _blas().limit(limits=1, user_api="blas"):  # products of k x k: threads only wait for each other
+        with one_blas_thread():  # products of k x k: threads only wait for each other
             moved = update_G(now, quadratics, self.project, n_steps)
         self.G_star = moved.G_star
         for block, g in zip(self.blocks, moved.G, strict=True):
@@ -135,12 +134,6 @@ class Shard:
         S = membership_gram(G, self.rho)
         kernel = block.kernel.project(G)
         return ViewSums(S, kernel, graph, degrees, float(np.vdot(gap, gap)), fit)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """What sets the number of BLAS threads; looking for the libraries takes a while."""
-    return ThreadpoolController()
 
 
 class Team(Protocol):
