@@ -251,9 +251,10 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
     cls = REGISTRY.get(value["tag"])
     if cls is None or set(value) != {"tag", "version", "state"}:
         raise DamagedFile("The model holds an object of an unknown kind.")
+    state = {name: _decoded(item, arrays, depth) for name, item in value["state"].items()}
     if value["version"] != cls.STATE_VERSION:
-        raise DamagedFile("The model holds an object of another version; pip install --upgrade viewloom.")
-    return cls.from_state({name: _decoded(item, arrays, depth) for name, item in value["state"].items()})
+        state = cls.upgraded(state, value["version"])
+    return cls.from_state(state)
 
 
 def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:
