@@ -27,14 +27,14 @@ def private(name):
 
 
 def defined(tree):
-    """Private names that a module gives to its own classes, objects and functions."""
-    names = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    """Private names that the classes of a module give to their own methods and attributes."""
+    names = set()
     for node in ast.walk(tree):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        names |= {target.attr for target in targets if isinstance(target, ast.Attribute)}
-        names |= {target.id for target in targets if isinstance(target, ast.Name)}
-        if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store):
-            names |= {item.attr for item in node.elts if isinstance(item, ast.Attribute)}
+        if isinstance(node, ast.ClassDef):
+            names |= {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+            names |= {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
     return names
 
 
@@ -66,6 +66,7 @@ def test_no_private_attribute_crosses_modules():
         "def f(model):\n    return model._problem",
         "from viewloom.kernels import _dense",
         "model.fit(X)._set_results()",
+        "def _position(a):\n    return a\n\ndef f(model):\n    return model._position(0)",
     ],
 )
 def test_a_crossing_is_found(text):

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 import viewloom as vl
 from viewloom import persistence
-from viewloom.kernels import Diffusion, Gaussian, Nystroem
+from viewloom.kernels import Diffusion, Gaussian, Nystroem, PairwiseKernel
 from viewloom.persistence import DamagedFile
 
 KERNELS = ["diffusion", "gaussian", "linear", "polynomial", "cosine", Nystroem("gaussian", rank=20)]
@@ -196,6 +196,59 @@ def rewrite(path, **changes):
     metadata.update(changes)
     metadata["digest"] = persistence._digest(metadata, arrays)
     save_file(arrays, path, {persistence.KEY: json.dumps(metadata)})
+
+
+class Laplace(PairwiseKernel, tag="kernel.test.laplace", version=2):
+    """A kernel of a user, which once had another parameter."""
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+    def matrix(self, samples):
+        return np.exp(-np.sqrt(samples.squared_distances) / self.width)
+
+    def diagonal(self, samples):
+        return np.ones(samples.size)
+
+    @classmethod
+    def upgraded(cls, state, version):
+        return {"width": 1.0 / state["rate"]}
+
+
+class Untagged(Laplace):
+    """It has no tag of its own."""
+
+
+class TestKernelsOfUsers:
+    def test_are_stored_by_their_parameters(self, tmp_path):
+        train, new = halves(cohort())
+        model = vl.KernelMultiviewNMF(3, kernel=Laplace(3.0), random_state=0).fit(train)
+        model.save(tmp_path / "m.safetensors")
+        loaded = vl.load(tmp_path / "m.safetensors")
+        assert loaded.kernel.get_params() == {"width": 3.0}
+        np.testing.assert_array_equal(loaded.transform(new), model.transform(new))
+
+    def test_read_what_earlier_versions_wrote(self, tmp_path):
+        train, new = halves(cohort())
+        model = vl.KernelMultiviewNMF(3, kernel=Laplace(4.0), random_state=0).fit(train)
+        path = tmp_path / "m.safetensors"
+        model.save(path)
+        text = persistence._read(path)[0]["model"]
+        width = '"version":2,"state":{"width":{"number":"0x1.0000000000000p+2"}}'
+        rate = '"version":1,"state":{"rate":{"number":"0x1.0000000000000p-2"}}'
+        assert width in text
+        rewrite(path, model=text.replace(width, rate))
+        np.testing.assert_array_equal(vl.load(path).transform(new), model.transform(new))
+
+    def test_need_a_tag_of_their_own(self, tmp_path):
+        train, _ = halves(cohort())
+        model = vl.KernelMultiviewNMF(3, kernel=Untagged(), random_state=0).fit(train)
+        with pytest.raises(TypeError, match="holds a Untagged cannot be saved"):
+            model.save(tmp_path / "m.safetensors")
+
+    def test_two_classes_cannot_share_a_tag(self):
+        with pytest.raises(TypeError, match=r"'kernel\.gaussian' belongs to viewloom\.kernels\.Gaussian"):
+            type("Other", (PairwiseKernel,), {}, tag="kernel.gaussian")
 
 
 def test_kernel_objects_come_back_as_they_were(tmp_path):

@@ -131,9 +131,7 @@ class TestKernel:
     def test_loading_without_it_says_what_is_missing(self, registered, tmp_path, monkeypatch):
         vl.KernelMultiviewNMF(3, kernel="cauchy").fit(cohort()).save(tmp_path / "m.safetensors")
         monkeypatch.delitem(stored.REGISTRY, "kernel.cauchy")
-        with pytest.raises(
-            ValueError, match=r"kind 'kernel.cauchy', which is not known here: import the module"
-        ):
+        with pytest.raises(ValueError, match=r"'kernel.cauchy', which is not known here: import"):
             vl.load(tmp_path / "m.safetensors")
 
     def test_one_without_a_tag_is_refused(self, tmp_path):
@@ -155,7 +153,7 @@ class TestKernel:
         saved_and_loaded(model, tmp_path / "m.safetensors")
 
     def test_two_classes_of_one_tag_are_refused(self):
-        with pytest.raises(TypeError, match="The tag 'kernel.cauchy' belongs to"):
+        with pytest.raises(TypeError, match=r"The tag 'kernel.cauchy' belongs to"):
 
             class Other(PairwiseKernel, tag="kernel.cauchy"):
                 pass

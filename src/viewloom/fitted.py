@@ -261,7 +261,9 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
             raise ValueError(f"Kernels and graphs depend on {building}; fit again to change them.")
         p = replace(self.parameters, **parameters)
         wanted = p.graphs(self.names)
-        lacking = [a for a, view in enumerate(self.problem.views) if view.graph is None and wanted[a]]
+        lacking = [
+            a for a, view in enumerate(self.problem.views) if view.graph is None and wanted[a] is not None
+        ]
         if lacking:
             raise ValueError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
         with p.threads(self.problem.n):

@@ -277,9 +277,10 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
             f"The model holds an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
             "the module that defines it, then load again."
         )
+    state = {name: _decoded(item, arrays, depth) for name, item in value["state"].items()}
     if value["version"] != cls.STATE_VERSION:
-        raise DamagedFile("The model holds an object of another version; pip install --upgrade viewloom.")
-    return cls.from_state({name: _decoded(item, arrays, depth) for name, item in value["state"].items()})
+        state = cls.upgraded(state, value["version"])
+    return cls.from_state(state)
 
 
 def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:

@@ -22,7 +22,7 @@ class Stored:
         What the class is called in files. A class without a tag of its own cannot be saved, even if its
         base can.
     version : int, default=1
-        Raise it when the meaning of the state changes, and let `from_state` read what earlier versions wrote.
+        Raise it when the meaning of the state changes, and let `upgraded` read what earlier versions wrote.
     fields : tuple of str
         Attributes that are the state; the constructor takes them by the same names.
 
@@ -60,6 +60,11 @@ class Stored:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The object of a state."""
         return cls(**state)
+
+    @classmethod
+    def upgraded(cls, state: dict[str, Any], version: Any) -> dict[str, Any]:
+        """A state of another version in the form of this one; a class that has had others says how."""
+        raise ValueError(f"Version {cls.STATE_VERSION} of {cls.TAG!r} is the only one that is known.")
 
 
 class StoredParameters(Stored, BaseEstimator):
