@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from viewloom import KernelMultiviewNMF, Views, kernels
 from viewloom.blocks import Blocks
+from viewloom.fitting import Parameters
 from viewloom.graphs import Geometry
 from viewloom.landmarks import cholesky_landmarks, landmark_views
 from viewloom.large import root_scales, tied
@@ -35,7 +36,9 @@ def model(**changes):
 
 
 def in_blocks(views, rows, **changes):
-    return model(**changes)._fit_large(Blocks(views, rows=rows))
+    found = model(**changes)
+    found._set_results(found._fit_landmarks(Blocks(views, rows=rows), Parameters.of(found)))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -401,7 +404,11 @@ def test_scales_of_landmarks_are_inverse_roots_of_the_sums_of_their_ties():
 def test_ties_are_shares_of_the_nearest_landmarks_and_factors_those_of_new_samples():
     rng = np.random.default_rng(0)
     landmarks, X = rng.standard_normal((30, 3)), rng.standard_normal((6, 3))
-    problem = KernelMultiviewNMF(2, kernel="linear", scale=None, random_state=0).fit(landmarks)._problem
+    problem = (
+        KernelMultiviewNMF(2, kernel="linear", scale=None, random_state=0)
+        .fit(landmarks)
+        .fitted_model_.problem
+    )
     block = tied(problem, problem.new_samples(Views(X)), project_simplex, 0.5).blocks[0]
     np.testing.assert_allclose(block.kernel.Z, [x / np.sqrt(sum(x**2)) for x in X])
     D = np.array([[np.sqrt(sum((x - y) ** 2)) for y in landmarks] for x in X])

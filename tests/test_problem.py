@@ -84,7 +84,7 @@ class TestFitScaler:
         views, kernels = vl.Views({"a": X @ X.T, "b": X}), [Precomputed(), make_kernel("linear")]
         assert [type(s).__name__ for s in fit_scalers(views, kernels, "auto")] == [
             "CentredGram",
-            "StandardScaler",
+            "Standard",
         ]
         assert [type(s) for s in fit_scalers(views, kernels, None)] == [Columns, Columns]
 
@@ -97,17 +97,17 @@ class TestCentredGram:
     def test_it_is_the_gram_matrix_of_centred_features(self):
         centred = X - X.mean(axis=0)
         K = X @ X.T
-        assert_allclose(CentredGram(K, slice(None)).transform(K), centred @ centred.T, atol=1e-9)
+        assert_allclose(CentredGram.of(K, slice(None)).transform(K), centred @ centred.T, atol=1e-9)
         new = rng.standard_normal((3, 4))
         assert_allclose(
-            CentredGram(K, slice(None)).transform(new @ X.T), (new - X.mean(axis=0)) @ centred.T, atol=1e-9
+            CentredGram.of(K, slice(None)).transform(new @ X.T), (new - X.mean(axis=0)) @ centred.T, atol=1e-9
         )
 
     def test_only_columns_of_samples_that_have_the_view(self):
         rows = np.array([0, 2, 3, 7])
         part = X[rows] - X[rows].mean(axis=0)
         assert_allclose(
-            CentredGram((X @ X.T)[rows], rows).transform((X @ X.T)[rows]), part @ part.T, atol=1e-9
+            CentredGram.of((X @ X.T)[rows], rows).transform((X @ X.T)[rows]), part @ part.T, atol=1e-9
         )
 
 

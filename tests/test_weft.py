@@ -31,7 +31,7 @@ def cohort(missing=False, n=N, seed=0):
 
 def weft(missing=False):
     blocks, rows = cohort(missing)
-    return Weft([Geometry(X) for X in blocks], rows, N, K, [SHAPE] * 4), blocks, rows
+    return Weft.of([Geometry(X) for X in blocks], rows, N, K, [SHAPE] * 4), blocks, rows
 
 
 def gram(Z):
@@ -208,12 +208,12 @@ class TestFusion:
     def test_equals_the_naive_features(self, missing):
         blocks, rows = cohort(missing)
         w = np.array([0.4, 0.3, 0.2, 0.1])
-        found = Fusion([Geometry(X) for X in blocks], rows, N, w)
+        found = Fusion.of([Geometry(X) for X in blocks], rows, N, w)
         assert_allclose(found.geometry.X, naive.side_by_side(blocks, rows, N, w))
 
     def test_mean_squared_length_is_the_weight(self):
         blocks, rows = cohort()
-        X = Fusion([Geometry(X) for X in blocks], rows, N, np.array([0.4, 0.3, 0.2, 0.1])).geometry.X
+        X = Fusion.of([Geometry(X) for X in blocks], rows, N, np.array([0.4, 0.3, 0.2, 0.1])).geometry.X
         ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
         lengths = [(X[:, i:j] ** 2).sum(axis=1).mean() for i, j in itertools.pairwise(ends)]
         assert_allclose(lengths, [0.4, 0.3, 0.2, 0.1])
@@ -221,8 +221,8 @@ class TestFusion:
     def test_sparse_views_have_the_same_distances(self):
         blocks, rows = cohort()
         w = np.full(4, 0.25)
-        dense = Fusion([Geometry(X) for X in blocks], rows, N, w).geometry
-        sparse = Fusion([Geometry(sp.csr_array(X)) for X in blocks], rows, N, w).geometry
+        dense = Fusion.of([Geometry(X) for X in blocks], rows, N, w).geometry
+        sparse = Fusion.of([Geometry(sp.csr_array(X)) for X in blocks], rows, N, w).geometry
         assert_allclose(sparse.squared_distances, dense.squared_distances, atol=1e-9)
 
     @pytest.mark.parametrize("n", [5, 38])
@@ -230,7 +230,7 @@ class TestFusion:
         """Few and many at a time; distances to all training samples, with a view that none of them has."""
         blocks, rows = cohort()
         w = np.array([0.4, 0.3, 0.2, 0.1])
-        fusion = Fusion([Geometry(X) for X in blocks], rows, N, w)
+        fusion = Fusion.of([Geometry(X) for X in blocks], rows, N, w)
         crosses = {a: Geometry(X).to(X[:n]) for a, X in enumerate(blocks)}
         cross = fusion.cross(crosses, dict.fromkeys(crosses, np.arange(n)), n)
         assert_allclose(cross.squared_distances, fusion.geometry.squared_distances[:n], atol=1e-9)
@@ -253,7 +253,7 @@ class TestWeft:
     def test_equals_the_naive_graph(self, missing):
         found, blocks, rows = weft(missing)
         doubts, w, copies, M, *_ = naive_weft(blocks, rows)
-        assert_allclose(found.weights, w, atol=1e-9)
+        assert_allclose(found.standing.weights, w, atol=1e-9)
         assert_allclose(found.standing.doubts, doubts, atol=1e-9)
         assert_allclose(found.standing.copies, copies, atol=1e-9)
         assert_allclose(found.degrees, M.sum(axis=1), atol=1e-9)
@@ -263,7 +263,7 @@ class TestWeft:
             assert_allclose(found.within(a).toarray(), found.M.toarray()[np.ix_(where, where)])
 
     def test_noise_is_believed_least(self):
-        assert np.argmin(weft()[0].weights) == 3
+        assert np.argmin(weft()[0].standing.weights) == 3
 
     @pytest.mark.parametrize("n", [4, 36])
     def test_edges_of_new_samples_equal_the_naive_ones(self, n):
@@ -297,7 +297,7 @@ class TestWeft:
     def test_a_gram_matrix_has_nothing_to_put_beside_others(self):
         blocks, rows = cohort()
         geometries = [Geometry(blocks[0]), GramGeometry(blocks[1] @ blocks[1].T)]
-        found = Weft(geometries, rows[:2], N, K, [SHAPE] * 2)
+        found = Weft.of(geometries, rows[:2], N, K, [SHAPE] * 2)
         assert found.fusion is None
         S = [KNN(6).fit(geometry).S.toarray() for geometry in geometries]
         M = found.weights[0] * S[0] + found.weights[1] * S[1]
@@ -368,12 +368,12 @@ def test_a_default_fit_weighs_views_by_the_naive_weights():
     Z = [naive.walk(S, 9, 12.0, 4.5)[0] for S in graphs]
     E = [[1.0 if a == b else naive.agreement(Z[a], Z[b], K) for b in range(4)] for a in range(4)]
     doubts, w, copies = naive.trust(E, [[naive.overlap(S, T) for T in graphs] for S in graphs])
-    standing = model._problem.standing(K)
+    standing = model.fitted_model_.problem.standing(K)
     assert_allclose(standing.weights, w, atol=1e-9)
     assert_allclose(standing.doubts, doubts, atol=1e-9)
     assert_allclose(standing.copies, copies, atol=1e-9)
     fused = naive.neighbour_graph(naive.side_by_side(scaled, rows, N, w), 7)[0]
     M = naive.normalised(naive.woven(graphs, rows, N, w, fused))
-    for a, view in enumerate(model._problem.views):
+    for a, view in enumerate(model.fitted_model_.problem.views):
         expected = naive.walk(0.5 * graphs[a] + 0.5 * M, 9, 12.0, 4.5)[0]
         assert_allclose(gram(view.kernel.operator.Z), gram(expected), atol=1e-7)

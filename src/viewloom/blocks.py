@@ -151,7 +151,7 @@ def assemble(
 ) -> Views:
     """Parts of views, read or computed, as views; features have names of their own where they are given."""
     views = Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
-    return views if features is None else views._replace(feature_names=dict(features))
+    return views if features is None else views.replaced(feature_names=dict(features))
 
 
 def extent(data: Any) -> tuple[int, int]:
@@ -173,7 +173,7 @@ def whole(data: Any, names: Sequence[str] | None = None) -> Any:
     if not is_remote(data):
         return data
     blocks = Blocks(data, names)
-    return blocks.read(0, blocks.n)._replace(ids=blocks.ids)
+    return blocks.read(0, blocks.n).replaced(ids=blocks.ids)
 
 
 def _length(X: Any) -> int:

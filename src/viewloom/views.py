@@ -192,7 +192,7 @@ class Views:
             present.append(np.isin(np.arange(len(ids)), rows))
         views = cls(blocks, ids=ids, present=np.column_stack(present))
         features = {name: np.asarray(modality.var_names, dtype=str) for name, modality in data.mod.items()}
-        return views._replace(feature_names=features)
+        return views.replaced(feature_names=features)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -228,7 +228,7 @@ class Views:
         rows = np.atleast_1d(np.arange(len(self))[key])
         if rows.ndim > 1:
             raise IndexError("Rows are selected by a number, a slice, or a one-dimensional list or mask.")
-        return self._replace(
+        return self.replaced(
             blocks=[X[rows] for X in self.blocks],
             present=self.present[rows],
             ids=None if self.ids is None else self.ids[rows],
@@ -255,7 +255,7 @@ class Views:
         """The named views only; samples that have none of them are an error."""
         chosen = [self.index(name) for name in _checked_names(list(names), len(names))]
         _check_everyone_seen(self.present[:, chosen])
-        return self._replace(
+        return self.replaced(
             names=[self.names[a] for a in chosen],
             blocks=[self.blocks[a] for a in chosen],
             present=self.present[:, chosen],
@@ -280,9 +280,6 @@ class Views:
 
     def replaced(self, **changes: Any) -> Views:
         """The same with other blocks, names, ids or presence, which the caller has checked."""
-        return self._replace(**changes)
-
-    def _replace(self, **changes: Any) -> Views:
         other = object.__new__(Views)
         other.__dict__.update({**self.__dict__, **changes})
         return other
@@ -353,7 +350,7 @@ class PerView(TransformerMixin, BaseEstimator):
                 names = _transformed_names(fitted, names, block.shape[1])
             blocks.append(block)
             features.append(names)
-        return views._replace(blocks=blocks, feature_names=dict(zip(views.names, features, strict=True)))
+        return views.replaced(blocks=blocks, feature_names=dict(zip(views.names, features, strict=True)))
 
     def _chosen(self, names: Sequence[str]) -> dict[str, Any]:
         """The transformer of each view, or None."""
@@ -800,7 +797,7 @@ def align(
             blocks.append(sp.csr_array((n, len(features[name]))))
     if not names_checked:
         _warn_of_names(given, features)
-    return given._replace(names=list(names), blocks=blocks, present=present, feature_names=dict(features))
+    return given.replaced(names=list(names), blocks=blocks, present=present, feature_names=dict(features))
 
 
 def fitted_parts(data: Any, names: Sequence[str]) -> Any:
