@@ -279,10 +279,10 @@ class TestWeft:
             _, scale, degrees = naive.neighbour_graph(X, 6)
             W += (
                 0.75
-                * found.weights[a]
+                * found.standing.weights[a]
                 * np.array([naive.neighbour_edges(x, X, 6, scale, degrees) for x in new[a]])
             )
-        side = naive.side_by_side(blocks, rows, N, found.weights)
+        side = naive.side_by_side(blocks, rows, N, found.standing.weights)
         moved = [
             (new[a] - X.mean(axis=0)) * part.factor
             for a, (X, part) in enumerate(zip(blocks, found.fusion.parts, strict=True))
@@ -300,7 +300,7 @@ class TestWeft:
         found = Weft.of(geometries, rows[:2], N, K, [SHAPE] * 2)
         assert found.fusion is None
         S = [KNN(6).fit(geometry).S.toarray() for geometry in geometries]
-        M = found.weights[0] * S[0] + found.weights[1] * S[1]
+        M = found.standing.weights[0] * S[0] + found.weights[1] * S[1]
         assert_allclose(found.M.toarray(), naive.normalised(M), atol=1e-9)
 
 
