@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from viewloom import KernelMultiviewNMF, Views, kernels
 from viewloom.blocks import Blocks
+from viewloom.fitting import Parameters
 from viewloom.graphs import Geometry
 from viewloom.landmarks import cholesky_landmarks, landmark_views
 
@@ -33,7 +34,9 @@ def model(**changes):
 
 
 def in_blocks(views, rows, **changes):
-    return model(**changes)._fit_large(Blocks(views, rows=rows))
+    found = model(**changes)
+    found._set_results(found._fit_landmarks(Blocks(views, rows=rows), Parameters.of(found)))
+    return found
 
 
 @pytest.fixture(scope="module")
