@@ -228,7 +228,7 @@ def print_results(results: Results) -> None:
 
 def _clusters(results: Results) -> Table:
     table = table_of("Clusters", "cluster", "subjects", "share", "stability", "")
-    for cluster, (size, stable) in enumerate(zip(results.sizes, results.stability.clusters, strict=True)):
+    for cluster, (size, stable) in enumerate(zip(results.sizes, results.cluster_stability, strict=True)):
         share = f"{size / len(results.views):.0%}"
         table.add_row(str(cluster), str(size), share, f"{stable:.2f}", _verdict(stable))
     return table

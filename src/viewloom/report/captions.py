@@ -10,7 +10,7 @@ import pandas as pd
 
 from viewloom.clinical import p_text
 from viewloom.report.findings import Findings, clusters_of
-from viewloom.report.presence import complete_text
+from viewloom.report.presence import complete
 from viewloom.report.privacy import plain
 from viewloom.report.words import joined, percent, signed
 
@@ -142,7 +142,7 @@ def _comparison(results: Results, found: Findings) -> list[Caption]:
 
 
 def _overlaps(results: Results, found: Findings) -> list[Caption]:
-    alt = f"{complete_text(results)} of {len(results.views)} subjects have every view."
+    alt = f"{complete(results)} of {len(results.views)} subjects have every view."
     return [_figure("overlaps", "Who was missing which view", OVERLAPS, alt)]
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import suppressed
+from viewloom.clinical import Hidden, Known, Shown, shown_counts
 
 Array = np.ndarray
+ABOUT = "about "
 LONGEST = 80  # letters of a name that are shown
 COUNTED = "subjects?|participants?|people|patients?|ids?|rows?"
 
@@ -33,35 +34,37 @@ def plain(name: Any, most: int = LONGEST) -> str:
     return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
 
 
-def count_text(count: int, total: int, min_cell: int) -> str:
+def shown_count(count: int, total: int, min_cell: int) -> Shown:
     """A count of people out of a known total, vague where it or the rest is small; nobody and all are shown.
 
-    >>> count_text(40, 60, 11), count_text(3, 60, 11), count_text(57, 60, 11), count_text(60, 60, 11)
-    ('40', '<11', '>49', '60')
+    >>> [str(shown_count(n, 60, 11)) for n in (40, 3, 57, 60)]
+    ['40', '<11', '>49', '60']
     """
     if 0 < count < min_cell:
-        return f"<{min_cell}"
-    return f">{total - min_cell}" if 0 < total - count < min_cell else str(count)
+        return Hidden("<", min_cell)
+    return Hidden(">", total - min_cell) if 0 < total - count < min_cell else Known(int(count))
 
 
-def size_texts(sizes: Array, min_cell: int) -> list[str]:
+def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
     """Sizes of the parts of a known total.
 
-    >>> size_texts(np.array([50, 20, 3]), 11)
+    >>> [str(size) for size in shown_sizes(np.array([50, 20, 3]), 11)]
     ['50', '≥11', '<11']
     """
-    return [str(text) for text in suppressed(pd.DataFrame([sizes]), min_cell).iloc[0]]
+    return list(shown_counts(pd.DataFrame([sizes]), min_cell).iloc[0])
 
 
-def rough_texts(counts: Array, total: int, rough: bool) -> list[str]:
+def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
     """Counts out of a known total; where `rough`, to the nearest ten, so that no parts can be worked out.
 
     Who knows all totals of views could solve for the small numbers of people who have just some of them.
 
-    >>> rough_texts(np.array([314, 345]), 345, True), rough_texts(np.array([314]), 345, False)
-    (['about 310', '345'], ['314'])
+    >>> [str(count) for count in rough_counts(np.array([314, 345]), 345, True)]
+    ['about 310', '345']
     """
-    return [str(n) if n == total or not rough else f"about {10 * round(n / 10)}" for n in counts.tolist()]
+    return [
+        Known(n) if n == total or not rough else Hidden(ABOUT, 10 * round(n / 10)) for n in counts.tolist()
+    ]
 
 
 def without_small_counts(note: str, min_cell: int) -> str:

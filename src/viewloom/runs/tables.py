@@ -65,7 +65,7 @@ def metrics(results: Results) -> dict[str, Any]:
         "subjects": len(results.views),
         "clusters": model.n_clusters,
         "cluster_sizes": results.sizes,
-        "cluster_stability": stability.clusters.tolist(),
+        "cluster_stability": results.cluster_stability.tolist(),
         "stability": stability.overall,
         "view_weights": dict(zip(results.views.names, model.view_weights_.tolist(), strict=True)),
         "objective": model.objective_,
