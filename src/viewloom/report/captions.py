@@ -189,7 +189,8 @@ NUMBERS = (
     "chance alone would give."
 )
 COMPARISON = (
-    "How well each method finds the diagnosis again (NMI: 1 is perfect, 0 is chance). Ours: viewloom."
+    "How well each method finds the diagnosis again (NMI: 1 is full agreement, 0 is none; chance gives a "
+    "little more than 0). Ours: viewloom."
 )
 OVERLAPS = (
     "Each column is one pattern: filled dots are the views that these subjects have, the bar above is how "

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import shown_counts
-from viewloom.comparison import SCORES
+from viewloom.comparison import DISTANCES, SCORES
 from viewloom.report.cells import Table, number, p_value, shown, table_of, text
 from viewloom.report.findings import MOST_FEATURES, Findings
 from viewloom.report.presence import patterns_of, shown_patterns, view_sizes
 from viewloom.report.privacy import plain, shown_count, shown_sizes
-from viewloom.report.words import verdict
+from viewloom.report.words import joined, verdict
 
 if TYPE_CHECKING:
     from viewloom.runs.results import Results
@@ -253,7 +253,8 @@ CONVERSION = (
 COMPARISON = (
     "How well each method finds the diagnosis again, which none of them was told unless marked oracle: "
     "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
-    "mutual information (MI). Higher is better."
+    "Mirkin distance (MI = 1 \N{MINUS SIGN} RI). "
+    f"Higher is better; of {joined(DISTANCES)} lower is better."
 )
 NUMBERS = (
     "Stability: how far clusterings of random parts of the subjects agree (1 is full agreement), beside "
