@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PRIVATE = 0o600  # permissions of what tells of single subjects, from its first byte
+
 
 @contextmanager
 def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:

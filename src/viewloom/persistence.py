@@ -103,8 +103,12 @@ def save(
     store: str = "auto",
     extra: Mapping[str, Any] | None = None,
     arrays: Mapping[str, Array] | None = None,
+    mode: int = 0o666,
 ) -> None:
-    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
+    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it.
+
+    `mode` are the permissions of the file, less what the umask takes away.
+    """
     from safetensors.numpy import save_file
 
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
@@ -125,7 +129,7 @@ def save(
         "extra": beside,
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
-    with whole(path) as part:
+    with whole(path, mode) as part:
         save_file(tensors.arrays, part, {KEY: _text(metadata)})
 
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
-from viewloom.files import whole
+from viewloom.files import PRIVATE, whole
 from viewloom.large import LargeProblem
 from viewloom.problem import NewSamples
 from viewloom.runs import tables
@@ -36,7 +36,7 @@ def save_model(results: Results, path: Path) -> None:
         PREPARATION: results.preparation.settings(),
         LIMITS: distance_limits(results.model, results.views),
     }
-    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays())
+    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays(), mode=PRIVATE)
 
 
 def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
@@ -150,7 +150,7 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
     """
     target = Path(path).absolute()
     check_writable(target)
-    with whole(target, 0o600) as part:
+    with whole(target, PRIVATE) as part:
         tables.write_csv(table, part)
     return target
 
