@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from viewloom.files import special
 from viewloom.views import Views, is_multiview
 
 Array = np.ndarray
@@ -290,6 +291,8 @@ def _file_offset(array: np.memmap) -> int:
 def _opened(path: Path) -> Any:
     if not path.exists():
         raise ValueError(f"There is no file {path.name!r}.")
+    if kind := special(path):
+        raise ValueError(f"{path.name} is {kind}; only files and folders are read.")
     if path.suffix == ".npy":
         return np.load(path, mmap_mode="r")
     if path.suffix == ".parquet":

@@ -30,7 +30,7 @@ from sklearn.base import ClusterMixin
 from sklearn.preprocessing import StandardScaler
 
 from viewloom import graphs, kernels, large, operators, problem, weft
-from viewloom.files import whole
+from viewloom.files import special, whole
 from viewloom.solver.shard import ViewMessage
 
 Array = np.ndarray
@@ -190,6 +190,8 @@ def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
     """Metadata and tensors of a file that says it is a model."""
     from safetensors import SafetensorError, safe_open
 
+    if kind := special(path):
+        raise DamagedFile(f"{_name(path)} is {kind}, not a model file.")
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {_name(path)!r}.")
     try:

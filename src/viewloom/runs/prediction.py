@@ -19,7 +19,7 @@ from viewloom.runs import tables
 from viewloom.runs.results import Results
 from viewloom.study.cohort import load
 from viewloom.study.config import Study
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.preparation import Preparation
 from viewloom.views import Views
 
@@ -98,6 +98,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
 
 def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
     path = path / MODEL if path.is_dir() else path
+    check_kind(path)
     if not path.is_file():
         raise StudyError(f"{path}: no such model; `viewloom fit` writes one into its run folder.")
     model, extra, arrays = persistence.load_with(path)

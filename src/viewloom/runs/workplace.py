@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from viewloom.files import special
 from viewloom.study.errors import StudyError
 
 RUN = "run.json"  # what makes a folder a run
@@ -198,6 +199,8 @@ def _entries(folder: Path) -> set[str]:
 
 def _own_files(folder: Path) -> set[str]:
     """What an earlier run wrote, as its run.json tells."""
+    if special(folder / RUN):
+        return set()
     try:
         return {RUN, *json.loads((folder / RUN).read_text(encoding="utf-8"))["files"]}
     except (OSError, ValueError, KeyError, TypeError):

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from viewloom.files import special
+
 
 class StudyError(ValueError):
     """A mistake in a study's files or settings: one line that names it and the way out."""
+
+
+def check_kind(path: Path) -> None:
+    """Refuse pipes, sockets and devices before they are opened."""
+    if kind := special(path):
+        raise StudyError(f"{path.name}: is {kind}; only files and folders are read.")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import nearest
@@ -89,6 +89,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import_module("anndata.io")
     except ImportError as error:
         raise ImportError("This file needs anndata: pip install viewloom[omics]") from error
+    check_kind(path)
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
     with path.open("rb") as opened:
