@@ -1,4 +1,4 @@
-"""Pipes, sockets, devices, folders, loops and empty files in the place of files: refused in a line, at once."""
+"""Pipes, sockets, devices, folders, loops and empty files in the place of files: refused in a line."""
 
 import os
 import signal
@@ -126,7 +126,7 @@ def test_looking_for_a_format(tmp_path, kind, suffix):
 def test_a_stats_file_that_is_none(tmp_path, kind):
     (tmp_path / "sub-01" / "stats").mkdir(parents=True)
     put(kind, tmp_path / "sub-01" / "stats" / "aseg.stats")
-    with pytest.raises(StudyError, match="is a (named pipe|device)"):
+    with pytest.raises(StudyError, match="hold no table"):
         FORMATS["freesurfer"](tmp_path)
 
 
@@ -218,7 +218,9 @@ def test_a_checkpoint_that_is_none(tmp_path, kind):
     put(kind, tmp_path / "checkpoint.json")
     views, _ = vl.simulate.blobs_views(30, random_state=0)
     with pytest.raises(ValueError, match="not a checkpoint"):
-        vl.select(views, {"lam": [1.0]}, n_clusters=2, checkpoint=tmp_path / "checkpoint.json")
+        vl.select(
+            views, {"lam": [1.0]}, n_clusters=2, random_state=0, checkpoint=tmp_path / "checkpoint.json"
+        )
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="becomes another user")

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
+from viewloom.visible import visible
 
 Array = np.ndarray
 ABOUT = "about "
@@ -30,7 +31,7 @@ def plain(name: Any, most: int = LONGEST) -> str:
     >>> plain("left\u202ethgir"), plain(" a\n b "), plain("x" * 10_000, 8)
     ('left\\u202ethgir', 'a b', 'xxxxxxx…')
     """
-    shown = "".join(c if c.isprintable() else _code(c) for c in " ".join(str(name)[: 4 * most].split()))
+    shown = visible(" ".join(str(name)[: 4 * most].split()))
     return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
 
 
@@ -89,7 +90,3 @@ def without_folders(text: str) -> str:
     """
     absolute = os.path.isabs(text) or re.match(r"[A-Za-z]:[\\/]|\\\\|~", text)
     return re.split(r"[\\/]", text.rstrip("\\/"))[-1] if absolute else text
-
-
-def _code(c: str) -> str:
-    return c.encode("unicode_escape").decode("ascii")

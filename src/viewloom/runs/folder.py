@@ -18,6 +18,7 @@ from viewloom.runs.results import Results
 from viewloom.runs.workplace import RUN, Workplace, recover, workplace
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
+from viewloom.visible import visible
 
 FORMAT = 1  # of run.json and summary.json
 LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
@@ -125,14 +126,18 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
 
     source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
     if not source.is_file():
-        raise StudyError(f"{folder}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one.")
+        raise StudyError(
+            f"{visible(folder)}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one."
+        )
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
         if content.get("format", FORMAT) > FORMAT:
             raise ValueError("written by a later release")
         html = report.to_html(content["summary"], content["figures"])
     except (AttributeError, ValueError, KeyError, TypeError):
-        raise StudyError(f"{source}: damaged or of another version; run `viewloom fit` again.") from None
+        raise StudyError(
+            f"{visible(source)}: damaged or of another version; run `viewloom fit` again."
+        ) from None
     with whole(target, source.stat().st_mode & 0o777) as part:
         part.write_text(html, encoding="utf-8")
     return target

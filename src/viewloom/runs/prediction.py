@@ -22,6 +22,7 @@ from viewloom.study.config import Study
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.preparation import Preparation
 from viewloom.views import Views
+from viewloom.visible import visible
 
 Array = np.ndarray
 NEIGHBOURS = 5  # whose mean distance tells how far a subject is
@@ -100,10 +101,10 @@ def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, floa
     path = path / MODEL if path.is_dir() else path
     check_kind(path)
     if not path.is_file():
-        raise StudyError(f"{path}: no such model; `viewloom fit` writes one into its run folder.")
+        raise StudyError(f"{visible(path)}: no such model; `viewloom fit` writes one into its run folder.")
     model, extra, arrays = persistence.load_with(path)
     if PREPARATION not in extra or LIMITS not in extra:
-        raise StudyError(f"{path}: a model without its preparation; use the {MODEL} of a run.")
+        raise StudyError(f"{visible(path)}: a model without its preparation; use the {MODEL} of a run.")
     try:
         preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
         return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
@@ -159,9 +160,9 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
 def check_writable(target: Path) -> None:
     """Refuse to write where there is no folder, or over a file that holds something else."""
     if not target.parent.is_dir():
-        raise StudyError(f"{target.parent}: no such folder.")
+        raise StudyError(f"{visible(target.parent)}: no such folder.")
     if target.exists() and not _is_predictions(target):
-        raise StudyError(f"{target}: exists and does not hold predictions; give another --output.")
+        raise StudyError(f"{visible(target)}: exists and does not hold predictions; give another --output.")
 
 
 def _is_predictions(path: Path) -> bool:

@@ -19,7 +19,8 @@ from viewloom.runs.results import Results
 from viewloom.views import Views
 
 Array = np.ndarray
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # what makes a spreadsheet take text for a formula
+# what makes a spreadsheet take text for a formula, the wide forms of East Asian ones included
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 DIGITS = 10  # that are written of a number
 LONGEST = 150  # bytes of a view's name in the name of a file
 

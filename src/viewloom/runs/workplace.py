@@ -20,6 +20,7 @@ from typing import Any
 
 from viewloom.files import special
 from viewloom.study.errors import StudyError
+from viewloom.visible import visible
 
 RUN = "run.json"  # what makes a folder a run
 PRIVATE_FOLDER = 0o700
@@ -83,9 +84,11 @@ def workplace(
 def _check_place(target: Path) -> None:
     """Refuse targets that no folder or file can take the place of."""
     if not target.name or os.path.ismount(target):
-        raise StudyError(f"{target}: is where a disk begins; give a folder in it as --output.")
+        raise StudyError(f"{visible(target)}: is where a disk begins; give a folder in it as --output.")
     if target.is_symlink():
-        raise StudyError(f"{target}: is a link, which is not replaced; give what it leads to as --output.")
+        raise StudyError(
+            f"{visible(target)}: is a link, which is not replaced; give what it leads to as --output."
+        )
 
 
 def _make(place: Workplace) -> None:
@@ -95,7 +98,7 @@ def _make(place: Workplace) -> None:
             place.hidden.mkdir(mode=PRIVATE_FOLDER)
             place.hidden.chmod(PRIVATE_FOLDER)  # whatever the umask
     except OSError as error:
-        raise StudyError(f"{place.target}: cannot be written ({error.strerror}).") from None
+        raise StudyError(f"{visible(place.target)}: cannot be written ({error.strerror}).") from None
 
 
 @contextmanager
@@ -162,7 +165,7 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _refused(place: Workplace, why: str) -> StudyError:
-    return StudyError(f"{place.hidden}: {why}; remove it, or give another --output.")
+    return StudyError(f"{visible(place.hidden)}: {why}; remove it, or give another --output.")
 
 
 def _lock(fcntl: Any, handle: int, target: Path) -> None:
@@ -170,7 +173,7 @@ def _lock(fcntl: Any, handle: int, target: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StudyError(
-            f"{target}: another run is writing it; wait for it or give another --output."
+            f"{visible(target)}: another run is writing it; wait for it or give another --output."
         ) from None
 
 
@@ -185,11 +188,12 @@ def recover(place: Workplace) -> None:
 def _check_replaceable(folder: Path) -> None:
     """Refuse to replace anything but a run."""
     if folder.exists() and not folder.is_dir():
-        raise StudyError(f"{folder}: is a file; give another --output.")
+        raise StudyError(f"{visible(folder)}: is a file; give another --output.")
     foreign = _entries(folder) - _own_files(folder)
     if foreign:
         raise StudyError(
-            f"{folder}: holds {len(foreign)} files that are not of a run; give another --output or move them."
+            f"{visible(folder)}: holds {len(foreign)} files that are not of a run; give another --output or "
+            "move them."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from viewloom.files import special
+from viewloom.visible import visible
 
 
 class StudyError(ValueError):
@@ -14,4 +15,4 @@ class StudyError(ValueError):
 def check_kind(path: Path) -> None:
     """Refuse pipes, sockets and devices before they are opened."""
     if kind := special(path):
-        raise StudyError(f"{path.name}: is {kind}; only files and folders are read.")
+        raise StudyError(f"{visible(path.name)}: is {kind}; only files and folders are read.")

@@ -75,6 +75,7 @@ def find_dialect(
         Where the file is absent, empty, not text, or has one column only.
     """
     check_kind(path)
+    _head(path)  # or say why it cannot be read
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
     if not lines:
