@@ -91,7 +91,7 @@ def tricky(tmp_path_factory):
     people.to_csv(folder / "participants.csv", index=False)
     scans = pd.read_csv(folder / "vbm.csv")
     named = [name for name in scans if re.match("L[HAP]", name)]
-    scans = scans.rename(columns=dict(zip(named, (f"LH{text}" for text in tricks), strict=False)))
+    scans = scans.rename(columns={name: f"{name}{text}" for name, text in zip(named, tricks, strict=False)})
     scans["LH\x1b[7mconstant"] = 1.0
     scans.to_csv(folder / "vbm.csv", index=False)
     study = STUDY.replace('"Small"', json.dumps("\x1b]0;owned\x07Small\nstudy\u202e"))
