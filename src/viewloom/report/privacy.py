@@ -19,7 +19,15 @@ from viewloom.visible import visible
 Array = np.ndarray
 ABOUT = "about "
 LONGEST = 80  # letters of a name that are shown
-COUNTED = "subjects?|participants?|people|patients?|ids?|rows?"
+PEOPLE = "subjects?|participants?|people|persons?|patients?|controls?|ids?|rows?|runs?|visits?|cells?"
+THINGS = (
+    "columns?|features?|variants?|measures?|sites?|views?|clusters?|iterations?|rounds?|dimensions?|tables?"
+)
+NO_NOUNS = "is|are|was|were|to|and|or|of|in|for|at|from"
+COUNT = re.compile(  # a number before a noun, be it 3 of 40, that is not one of things, be they constant ones
+    rf"(?<![\w.,='\"-])(\d{{1,9}})(?: of (\d{{1,9}}))?(?= (?!(?:(?!(?:{PEOPLE})\b)[\w-]+ )?(?:{THINGS})\b)"
+    rf"(?!(?:{NO_NOUNS})\b)[^\W\d])"
+)
 
 
 def plain(name: Any, most: int = LONGEST) -> str:
@@ -69,17 +77,22 @@ def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
 
 
 def without_small_counts(note: str, min_cell: int) -> str:
-    """A note in which small numbers of people are not given.
+    """A note in which small numbers are not given, unless they are known to be of things, such as columns.
 
-    >>> without_small_counts("view 'pet': 3 subjects without any value left out", 11)
-    "view 'pet': fewer than 11 subjects without any value left out"
+    >>> without_small_counts("view 'pet': 3 subjects and 2 constant columns left out", 11)
+    "view 'pet': fewer than 11 subjects and 2 constant columns left out"
+    >>> without_small_counts("aseg.stats lacking in 37 of 40 subjects", 11)
+    'aseg.stats lacking in more than 29 of 40 subjects'
     """
+    return COUNT.sub(lambda found: _vague(found, min_cell), note)
 
-    def vague(found: re.Match[str]) -> str:
-        small = int(found[1]) < min_cell
-        return f"fewer than {min_cell} {found[2]}" if small else found[0]
 
-    return re.sub(rf"(?<![\w.])(\d{{1,9}}) ({COUNTED})\b", vague, note)
+def _vague(found: re.Match[str], min_cell: int) -> str:
+    count, total = int(found[1]), int(found[2] or 0)
+    of_all = f" of {total}" if found[2] else ""
+    if count < min_cell:
+        return f"fewer than {min_cell}{of_all}"
+    return f"more than {total - min_cell}{of_all}" if 0 < total - count < min_cell else found[0]
 
 
 def without_folders(text: str) -> str:
