@@ -300,7 +300,7 @@ class TestWeft:
         found = Weft.of(geometries, rows[:2], N, K, [SHAPE] * 2)
         assert found.fusion is None
         S = [KNN(6).fit(geometry).S.toarray() for geometry in geometries]
-        M = found.standing.weights[0] * S[0] + found.weights[1] * S[1]
+        M = found.standing.weights[0] * S[0] + found.standing.weights[1] * S[1]
         assert_allclose(found.M.toarray(), naive.normalised(M), atol=1e-9)
 
 

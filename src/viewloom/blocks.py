@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from viewloom.files import special
 from viewloom.frames import (
     as_pandas,
     as_table,
@@ -390,6 +391,8 @@ def _file_offset(array: np.memmap) -> int:
 def _opened(path: Path) -> Any:
     if not path.exists():
         raise ValueError(f"There is no file {path.name!r}.")
+    if kind := special(path):
+        raise ValueError(f"{path.name} is {kind}; only files and folders are read.")
     if path.suffix == ".npy":
         return np.load(path, mmap_mode="r")
     if path.suffix == ".parquet":

@@ -67,6 +67,8 @@ def init(
     from viewloom.study.init import draft
 
     target = folder / "study.toml"
+    if folder.is_symlink() and not folder.exists():
+        raise StudyError(f"{folder}: is a link that leads nowhere.")
     if target.exists():
         raise StudyError(f"{target}: exists already; edit it, or move it away to have a new one.")
     text = draft(folder)

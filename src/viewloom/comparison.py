@@ -31,6 +31,7 @@ from viewloom.threads import one_thread
 from viewloom.views import PerView, Views
 
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
+DISTANCES = ("MI",)  # scores of which lower is better
 SIGMA_GRID = np.exp(np.arange(-2.0, 11.0))  # the paper's
 Maker = Callable[[int, int], Any]  # (number of clusters, seed) -> estimator
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 from viewloom.comparison import SCORES, Comparison
 from viewloom.runs import Results
@@ -23,9 +24,19 @@ from viewloom.runs.tables import agreement, plain, weights_table
 from viewloom.selection import ClusterNumber
 from viewloom.study.check import Check
 from viewloom.study.errors import StudyError
+from viewloom.visible import visible
 
-console = Console()
-errors = Console(stderr=True)
+
+class Safe(Console):
+    """A console to which text from files cannot send commands."""
+
+    def render_str(self, text: str, *arguments: Any, **options: Any) -> Text:
+        """Every text that is printed passes here, those in tables included."""
+        return super().render_str(visible(text, keep="\n"), *arguments, **options)
+
+
+console = Safe()
+errors = Safe(stderr=True)
 BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # of views, in the table of overlaps
 MOST_SITES = 20
@@ -41,15 +52,20 @@ def table_of(title: str | None, *columns: str, text: int = 1) -> Table:
     )
     for position, name in enumerate(columns):
         justify: Any = "left" if position < text else "right"
-        table.add_column(escape(name), justify=justify, no_wrap=position >= text)
+        table.add_column(_cell(name), justify=justify, no_wrap=position >= text)
     return table
 
 
 def rows_of(table: Table, rows: Iterable[Sequence[Any]]) -> Table:
     """The table with rows; names from files are shown as they are."""
     for row in rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
+        table.add_row(*map(_cell, row))
     return table
+
+
+def _cell(value: Any) -> str:
+    """A name from a file as it is shown in a table: on one line, and no markup."""
+    return escape(visible(value))
 
 
 def bar(share: float) -> str:
@@ -63,7 +79,16 @@ def bar(share: float) -> str:
 
 def print_json(content: Any) -> None:
     """JSON on the standard output, and nothing else."""
-    print(json.dumps(plain(content), indent=1, ensure_ascii=False))
+    print(_inert_json(json.dumps(plain(content), indent=1, ensure_ascii=False)))
+
+
+def _inert_json(text: str) -> str:
+    r"""The same JSON with characters that cannot be seen as escapes; see `visible`.
+
+    >>> print(_inert_json('"ä\u202e"'))
+    "ä\u202e"
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def say(text: str, style: str | None = None) -> None:
@@ -128,7 +153,7 @@ def is_ours(error: BaseException) -> bool:
 
 def print_check(check: Check) -> None:
     """Who has what, and what fit would leave out."""
-    say(f"{check.name} · {check.n_subjects} subjects\n", "bold")
+    say(f"{visible(check.name)} · {check.n_subjects} subjects\n", "bold")
     views = table_of("Views", "view", "format", "subjects", "features", "missing cells", "constant", text=2)
     rows = (
         (name, v["format"], v["subjects"], v["features"], _missing(v), v["constant"])
@@ -177,7 +202,7 @@ def print_notes(title: str, notes: Sequence[str]) -> None:
     if notes:
         console.print(f"[italic]{title}[/italic]")
     for note in notes[:MOST_NOTES]:
-        console.print(f"  • {escape(note)}", highlight=False)
+        console.print(f"  • {_cell(note)}", highlight=False)
     if len(notes) > MOST_NOTES:
         console.print(f"  • and {len(notes) - MOST_NOTES} more; --json shows all")
 
@@ -210,7 +235,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
 def print_results(results: Results) -> None:
     """The end of a fit: clusters, weights, stability, and what to distrust."""
     views = results.views
-    say(f"\n{results.name} · {len(views)} subjects · {views.n_views} views\n", "bold")
+    say(f"\n{visible(results.name)} · {len(views)} subjects · {views.n_views} views\n", "bold")
     show(_clusters(results))
     show(_weights(results))
     say(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
@@ -228,7 +253,7 @@ def print_results(results: Results) -> None:
 
 def _clusters(results: Results) -> Table:
     table = table_of("Clusters", "cluster", "subjects", "share", "stability", "")
-    for cluster, (size, stable) in enumerate(zip(results.sizes, results.stability.clusters, strict=True)):
+    for cluster, (size, stable) in enumerate(zip(results.sizes, results.cluster_stability, strict=True)):
         share = f"{size / len(results.views):.0%}"
         table.add_row(str(cluster), str(size), share, f"{stable:.2f}", _verdict(stable))
     return table
@@ -239,7 +264,7 @@ def _weights(results: Results) -> Table:
     rows = weights_table(results)
     for view, weight, n, d in rows.itertuples(index=False):
         blocks = f"[cyan]{bar(weight / rows['weight'].max())}[/cyan]"
-        table.add_row(escape(view), blocks, f"{weight:.3f}", str(n), str(d))
+        table.add_row(_cell(view), blocks, f"{weight:.3f}", str(n), str(d))
     return table
 
 
@@ -281,7 +306,7 @@ def comparison_table(result: Comparison) -> Table:
         ]
         plainly = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
         iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
-        table.add_row(escape(str(name)), *spread, *plainly, f"{row['seconds']:.1f}", iterations)
+        table.add_row(_cell(name), *spread, *plainly, f"{row['seconds']:.1f}", iterations)
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
     table.caption = f"MI: Mirkin distance, 100 - RI, lower is better.{oracle}"
     return table

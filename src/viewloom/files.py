@@ -1,18 +1,42 @@
-"""Files that appear whole or not at all."""
+"""Files that are read only if they are files, and that appear whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+PRIVATE = 0o600  # permissions of what tells of single subjects, from its first byte
+SPECIAL = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def special(path: str | os.PathLike[str]) -> str | None:
+    """What stands at a path if it is neither file nor folder: reading it might never come to an end.
+
+    None for files, folders and links to them, and where there is nothing.
+
+    >>> special(os.devnull), special("."), special("not there")
+    ('a device', None, None)
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return SPECIAL.get(stat.S_IFMT(mode))
 
 
 @contextmanager
 def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
     """A hidden file to write to, which takes the place of `path` once all is on disk.
 
-    If writing fails, it is taken away and `path` is what it was.
+    If writing fails, it is taken away and `path` is what it was. Only files and links are replaced.
 
     Parameters
     ----------
@@ -35,6 +59,10 @@ def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
     'all of it'
     """
     target = Path(path)
+    if os.path.exists(target) and not target.is_file():
+        raise ValueError(
+            f"{target.name}: is {special(target) or 'a folder'}, which is not replaced by a file."
+        )
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
     part.unlink(missing_ok=True)
     try:

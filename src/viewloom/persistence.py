@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 
-from viewloom.files import whole
+from viewloom.files import special, whole
 from viewloom.persistence_v1 import upgraded
 from viewloom.stored import REGISTRY, tag_of
 
@@ -58,8 +58,12 @@ def save(
     store: str = "auto",
     extra: Mapping[str, Any] | None = None,
     arrays: Mapping[str, Array] | None = None,
+    mode: int = 0o666,
 ) -> None:
-    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
+    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it.
+
+    `mode` are the permissions of the file, less what the umask takes away.
+    """
     from safetensors.numpy import save_file
 
     if store not in STORES:
@@ -82,7 +86,7 @@ def save(
         "extra": beside,
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
-    with whole(path) as part:
+    with whole(path, mode) as part:
         save_file(tensors.arrays, part, {KEY: _text(metadata)})
 
 
@@ -143,6 +147,8 @@ def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
     """Metadata and tensors of a file that says it is a model."""
     from safetensors import SafetensorError, safe_open
 
+    if kind := special(path):
+        raise DamagedFile(f"{_name(path)} is {kind}, not a model file.")
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {_name(path)!r}.")
     try:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.isotonic import isotonic_regression
 
-from viewloom.comparison import Comparison
+from viewloom.comparison import DISTANCES, Comparison
 from viewloom.inspection import ViewContributions
 
 try:
@@ -66,7 +66,7 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     ----------
     result : Comparison
     ax : Axes, optional
-    score : {"NMI", "Acc", "ARI", "RI"}
+    score : {"NMI", "Acc", "ARI", "RI", "MI"}
 
     Examples
     --------
@@ -79,7 +79,7 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     >>> len(ax.get_yticklabels())
     2
     """
-    table = result.table.sort_values(score, kind="stable")
+    table = result.table.sort_values(score, kind="stable", ascending=score not in DISTANCES)
     names = _wrapped(table.index)
     ax = _axes(ax, *_list_size(names))
     rows = np.arange(len(table))
@@ -91,8 +91,14 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     _named_rows(ax, names, rows)
     ax.set_ylim(-0.6, len(table) - 0.4)
     ax.set_xlim(left=min(0.0, float(table[score].min())))
-    title = f"{_short(table.index[~oracle][-1])} leads"
-    _labels(ax, title, f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels)", "")
+    leading = [*table.index, *table.index[~oracle]][-1]
+    better = "; lower is better" * (score in DISTANCES)
+    _labels(
+        ax,
+        f"{_short(leading)} leads",
+        f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels{better})",
+        "",
+    )
     return ax
 
 

@@ -1,6 +1,8 @@
 """AnnData and MuData; skipped where the libraries are not installed, but for what must hold without them."""
 
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,9 @@ from viewloom.study.readers import sniff
 from viewloom.study.readers.anndata import read_h5ad, read_h5mu
 
 RNA = np.array([[1.0, 0.0, 2.5], [0.0, np.nan, 1.0]])
+REALFILES = Path(
+    os.environ.get("VIEWLOOM_REALFILES", Path(__file__).parents[2].parent / "shared" / "realfiles")
+)
 BEYOND = np.array([0, 2, 1, 10**9], dtype=np.int32)
 
 
@@ -124,6 +129,188 @@ class TestH5ad:
         data(X, ids=("01",)).write_h5ad(tmp_path / "x.h5ad")
         with pytest.raises(StudyError, match=r"something else than numbers|cannot be read"):
             read_h5ad(tmp_path / "x.h5ad")
+
+
+ENCODED = {"encoding-type": "dataframe", "encoding-version": "0.1.0"}
+
+
+def records(names, field="index", dtype="S10"):
+    """A table as anndata wrote it before 0.7: an array of records, names first."""
+    return np.array([(name, i) for i, name in enumerate(names)], dtype=[(field, dtype), ("n", "i4")])
+
+
+def with_records(file, field="index", obs=(b"01", b"02"), var=(b"TP53", b"APOE", b"MT-CO1")):
+    file["obs"], file["var"] = records(obs, field), records(var, field)
+
+
+def with_groups(file, obs="_index", **attributes):
+    """Tables as groups of columns, as from 0.7 on."""
+    for axis, names in (("obs", ["01", "02"]), ("var", ["TP53", "APOE", "MT-CO1"])):
+        group = file.create_group(axis)
+        group[obs] = np.array(names, dtype="S")
+        group.attrs.update({"_index": obs, "column-order": np.array([], dtype="S1"), **attributes})
+
+
+def old_sparse(file, kind):
+    matrix = kind(np.nan_to_num(RNA))
+    for name in ("data", "indices", "indptr"):
+        file[f"X/{name}"] = getattr(matrix, name)
+    file["X"].attrs["h5sparse_format"] = matrix.format
+    file["X"].attrs["h5sparse_shape"] = matrix.shape
+
+
+def old_categories(file):
+    """A column of codes whose levels stand beside it, and one in `uns`."""
+    with_groups(file, **ENCODED)
+    levels = file.create_dataset("obs/__categories/dx", data=np.array([b"AD", b"HC"]))
+    file["obs/dx"] = np.array([1, 0], dtype="i1")
+    file["obs/dx"].attrs["categories"] = levels.ref
+    file["obs"].attrs["column-order"] = np.array(["dx"], dtype="S2")
+    file["uns/dx_categories"] = np.array([b"AD", b"HC"])
+
+
+def old_raw(file):
+    with_records(file)
+    file["raw.X"], file["raw.var"] = np.ones((2, 1)), records([b"TP53"])
+
+
+OLD = {
+    "records": with_records,
+    "records of other names": lambda file: with_records(file, "obs_names"),
+    "raw": old_raw,
+    "categories": old_categories,
+    "groups": lambda file: with_groups(file, "cell", **ENCODED),
+}
+MATRICES = {
+    "float32": RNA.astype("f4"),
+    "float16": RNA.astype("f2"),
+    "big-endian": RNA.astype(">f8"),
+    "counts": np.nan_to_num(RNA).astype("u2"),
+    "bool": np.nan_to_num(RNA) > 0,
+    "csr": sp.csr_matrix,
+    "csc": sp.csc_matrix,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestOldFiles:
+    """Files of early versions, which are written here by hand, equal what anndata reads of them."""
+
+    @pytest.mark.parametrize("matrix", MATRICES)
+    @pytest.mark.parametrize("tables", OLD)
+    def test_equal_anndata(self, tmp_path, tables, matrix):
+        anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+        path, X = tmp_path / "old.h5ad", MATRICES[matrix]
+        with h5py.File(path, "w") as file:
+            OLD[tables](file)
+            if callable(X):
+                old_sparse(file, X)
+            else:
+                file["X"] = X
+        expected, frame = anndata.read_h5ad(path), read_h5ad(path)
+        assert frame.index.tolist() == expected.obs_names.tolist() == ["01", "02"]
+        assert frame.columns.tolist() == expected.var_names.tolist() == ["TP53", "APOE", "MT-CO1"]
+        assert_array_equal(frame, expected.to_df().astype(float))
+
+    def written(self, folder, change):
+        with pytest.importorskip("h5py").File(folder / "old.h5ad", "w") as file:
+            file["X"] = RNA
+            change(file)
+        return folder / "old.h5ad"
+
+    @pytest.fixture(autouse=True)
+    def _needs_anndata(self):
+        pytest.importorskip("anndata")
+
+    def test_text_of_variable_length_and_beyond_ascii(self, tmp_path):
+        text = pytest.importorskip("h5py").string_dtype()
+
+        def spoil(file):
+            file["obs"] = np.array([("é1", 0), ("02", 1)], dtype=[("index", text), ("n", "i4")])
+            file["var"] = records(["Gén".encode(), b"b", b"c"])
+
+        frame = read_h5ad(self.written(tmp_path, spoil))
+        assert (frame.index.tolist(), frame.columns[0]) == (["é1", "02"], "Gén")
+
+    def test_ids_that_are_numbers(self, tmp_path):
+        def spoil(file):
+            with_records(file)
+            del file["obs"]
+            file["obs"] = records([7, 8], dtype="i8")
+
+        assert read_h5ad(self.written(tmp_path, spoil)).index.tolist() == ["7", "8"]
+
+    def test_ids_that_are_codes_are_not_taken_for_names(self, tmp_path):
+        """Codes 1 and 0 once became the ids '1' and '0'."""
+
+        def spoil(file):
+            with_groups(file)
+            levels = file.create_dataset("obs/__categories/_index", data=np.array([b"01", b"02"]))
+            del file["obs/_index"]
+            file["obs/_index"] = np.array([1, 0], dtype="i1")
+            file["obs/_index"].attrs["categories"] = levels.ref
+
+        assert read_h5ad(self.written(tmp_path, spoil)).index.tolist() == ["02", "01"]
+
+    @pytest.mark.parametrize("code", [-1, 5, -2])
+    def test_codes_without_a_level(self, tmp_path, code):
+        def spoil(file):
+            with_groups(file)
+            levels = file.create_dataset("obs/__categories/_index", data=np.array([b"01", b"02"]))
+            del file["obs/_index"]
+            file["obs/_index"] = np.array([1, code], dtype="i1")
+            file["obs/_index"].attrs["categories"] = levels.ref
+
+        with pytest.raises(StudyError):
+            read_h5ad(self.written(tmp_path, spoil))
+
+    @pytest.mark.parametrize("axis", ["obs", "var"])
+    def test_tables_without_names(self, tmp_path, axis):
+        """Where anndata numbers the rows, which would match no other file, or the wrong one."""
+
+        def spoil(file):
+            with_records(file)
+            del file[axis]
+            file[f"{axis}/n"] = np.arange(2)
+
+        with pytest.raises(StudyError, match="has no names"):
+            read_h5ad(self.written(tmp_path, spoil))
+
+        def bare(file):
+            with_records(file)
+            del file[axis]
+            file[axis] = np.arange(2)
+
+        with pytest.raises(StudyError, match="has no names"):
+            read_h5ad(self.written(tmp_path, bare))
+
+    def test_an_old_layer(self, tmp_path):
+        def add(file):
+            with_records(file)
+            file["layers/log"] = np.log1p(RNA)
+
+        assert_array_equal(read_h5ad(self.written(tmp_path, add), layer="log"), np.log1p(RNA))
+
+    def test_a_matrix_of_one_dimension(self, tmp_path):
+        def spoil(file):
+            with_records(file)
+            del file["X"]
+            file["X"] = RNA[:, 0]
+
+        with pytest.raises(StudyError, match="1 dimensions, not 2"):
+            read_h5ad(self.written(tmp_path, spoil))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("version", ["0.1.2", "0.3.10", "0.4.1"])
+def test_real_files_equal_mudata(version):
+    mudata, path = pytest.importorskip("mudata"), REALFILES / "h5mu" / f"v{version}.h5mu"
+    if not path.is_file():
+        pytest.skip("the real files are not here")
+    for name, table in mudata.read_h5mu(path).mod.items():
+        frame = read_h5mu(path, modality=name)
+        assert frame.index.tolist() == table.obs_names.tolist()
+        assert_array_equal(frame, table.to_df()[frame.columns].astype(float))
 
 
 class TestH5mu:

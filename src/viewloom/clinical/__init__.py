@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from viewloom.clinical.association import associations, pairwise, site_warning
 from viewloom.clinical.findings import cramers_v, holm, p_text
-from viewloom.clinical.profiles import profile
-from viewloom.clinical.suppression import MIN_CELL, hidden, suppressed
+from viewloom.clinical.profiles import described, profile
+from viewloom.clinical.shown import Hidden, Known, Shown
+from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts, suppressed
 from viewloom.clinical.survival import Conversion, conversion, logrank, round_times
 from viewloom.clinical.variables import as_categories, as_numbers
 
 __all__ = [
     "MIN_CELL",
     "Conversion",
+    "Hidden",
+    "Known",
+    "Shown",
     "as_categories",
     "as_numbers",
     "associations",
     "conversion",
     "cramers_v",
+    "described",
     "hidden",
     "holm",
     "logrank",
@@ -28,6 +33,7 @@ __all__ = [
     "pairwise",
     "profile",
     "round_times",
+    "shown_counts",
     "site_warning",
     "suppressed",
 ]

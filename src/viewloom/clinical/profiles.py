@@ -1,14 +1,16 @@
-"""Clusters described in words and numbers that may be shown."""
+"""Clusters described in numbers that may be shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical.suppression import MIN_CELL, hidden, suppressed
+from viewloom.clinical.shown import Hidden, Known, Shown
+from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
 
 Array = np.ndarray
@@ -48,6 +50,21 @@ def profile(
     sex      F           ≥11         <11         12 (40%)
              M           <11         ≥11         18 (60%)
     """
+    return described(labels, participants, categorical=categorical, min_cell=min_cell).map(str)
+
+
+def described(
+    labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), min_cell: int = MIN_CELL
+) -> pd.DataFrame:
+    """The table of `profile` in numbers: every cell is `Known` or `Hidden`.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": range(60, 90)})
+    >>> cell = described([0] * 15 + [1] * 15, people).loc[("age", "mean (SD)"), "0"]
+    >>> cell.value, cell.decimals, str(cell)
+    (67.0, 1, '67.0 (4.5)')
+    """
     clusters, codes = clusters_of(labels, len(participants), participants.index)
     members = np.column_stack([codes[:, None] == np.arange(len(clusters)), np.ones(len(codes), dtype=bool)])
     chosen = [variable for variable, reason in variables_of(participants, categorical) if reason in SHOWN]
@@ -64,11 +81,16 @@ def _counted(rows: Mapping[str, Array], members: Array, min_cell: int, shares: b
     inner, totals, sizes = counts[:, :-1], counts[:, -1:], members.sum(axis=0)
     secret = np.append(hidden(sizes[None, :-1], min_cell)[0], False)
     also = _breaks(inner, hidden(totals, min_cell)[:, 0], secret[:-1]) if shares else None
-    parts = suppressed(pd.DataFrame(inner), min_cell, also), suppressed(pd.DataFrame(totals), min_cell)
+    parts = shown_counts(pd.DataFrame(inner), min_cell, also), shown_counts(pd.DataFrame(totals), min_cell)
     shown = pd.concat(parts, axis=1).to_numpy(dtype=object)
-    for i, j in np.argwhere((shown == counts.astype(str)) & ~secret & shares):
-        shown[i, j] = f"{counts[i, j]} ({counts[i, j] / sizes[j]:.0%})"
+    if shares:
+        for at in np.argwhere(np.broadcast_to(~secret, shown.shape)):
+            shown[*at] = _with_share(shown[*at], sizes[at[1]])
     return pd.DataFrame(shown, index=list(rows))
+
+
+def _with_share(count: Shown, size: int) -> Shown:
+    return replace(count, share=float(count.value / size)) if isinstance(count, Known) else count
 
 
 def _breaks(counts: Array, rows: Array, columns: Array) -> Array:
@@ -92,7 +114,7 @@ def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.
     """Mean, standard deviation and median in each cluster with enough values."""
     decimals = _decimals(variable.data[variable.known])
     shown = [_moments(variable.data[variable.known & member], decimals, min_cell) for member in members.T]
-    rows = pd.DataFrame(shown, columns=["mean (SD)", "median"]).T
+    rows = pd.DataFrame(shown, columns=["mean (SD)", "median"], dtype=object).T
     if variable.known.all():
         return rows
     return pd.concat(
@@ -100,11 +122,15 @@ def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.
     )
 
 
-def _moments(values: Array, decimals: int, min_cell: int) -> tuple[str, str]:
-    if len(values) < min_cell:
-        return f"<{min_cell}", f"<{min_cell}"
-    spread = values.std(ddof=1) if len(values) > 1 else np.nan
-    return f"{values.mean():.{decimals}f} ({spread:.{decimals}f})", f"{np.median(values):.{decimals}f}"
+def _moments(values: Array, decimals: int, min_cell: int) -> tuple[Shown, Shown]:
+    """Mean with standard deviation, and median."""
+    if len(values) < max(min_cell, 1):
+        return Hidden("<", min_cell), Hidden("<", min_cell)
+    spread = float(values.std(ddof=1)) if len(values) > 1 else np.nan
+    return (
+        Known(float(values.mean()), decimals, spread=spread),
+        Known(float(np.median(values)), decimals),
+    )
 
 
 def _decimals(values: Array) -> int:

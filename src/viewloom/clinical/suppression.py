@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from viewloom.clinical.shown import Hidden, Known
+
 Array = np.ndarray
 MIN_CELL = 11
 
@@ -37,11 +39,22 @@ def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | Non
     MCI  ≥11  ≥11
     AD   <11  ≥11
     """
+    return shown_counts(counts, min_cell, also).map(str)
+
+
+def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | None = None) -> pd.DataFrame:
+    """What may be shown of a table of counts of people, as `Known` and `Hidden` numbers; see `suppressed`.
+
+    >>> shown_counts(pd.DataFrame([[40, 3]])).iloc[0].tolist()
+    [Hidden(sign='≥', bound=11, share=None, spread=None), Hidden(sign='<', bound=11, share=None, spread=None)]
+    """
     values = counts.to_numpy()
     if not (values >= 0).all():
         raise ValueError("Counts of people must be numbers from 0 up.")
-    shown = np.where(hidden(values, min_cell, also), f"≥{min_cell}", values.astype(int).astype(str))
-    shown = np.where(values < min_cell, f"<{min_cell}", shown)
+    secret, shown = hidden(values, min_cell, also), np.empty(values.shape, dtype=object)
+    for at, count in np.ndenumerate(values):
+        concealed = Hidden("<" if count < min_cell else "≥", min_cell)
+        shown[at] = concealed if secret[at] else Known(int(count))
     return pd.DataFrame(shown, index=counts.index, columns=counts.columns)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from viewloom.clinical import p_text
 from viewloom.report.findings import Findings, clusters_of
-from viewloom.report.presence import complete_text
+from viewloom.report.presence import complete
 from viewloom.report.privacy import plain
 from viewloom.report.words import joined, percent, signed
 
@@ -142,7 +142,7 @@ def _comparison(results: Results, found: Findings) -> list[Caption]:
 
 
 def _overlaps(results: Results, found: Findings) -> list[Caption]:
-    alt = f"{complete_text(results)} of {len(results.views)} subjects have every view."
+    alt = f"{complete(results)} of {len(results.views)} subjects have every view."
     return [_figure("overlaps", "Who was missing which view", OVERLAPS, alt)]
 
 
@@ -189,7 +189,8 @@ NUMBERS = (
     "chance alone would give."
 )
 COMPARISON = (
-    "How well each method finds the diagnosis again (NMI: 1 is perfect, 0 is chance). Ours: viewloom."
+    "How well each method finds the diagnosis again (NMI: 1 is full agreement, 0 is none; chance gives a "
+    "little more than 0). Ours: viewloom."
 )
 OVERLAPS = (
     "Each column is one pattern: filled dots are the views that these subjects have, the bar above is how "

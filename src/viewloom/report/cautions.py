@@ -9,7 +9,7 @@ import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
 from viewloom.report.findings import Findings
-from viewloom.report.privacy import count_text, plain
+from viewloom.report.privacy import plain, shown_count
 from viewloom.report.words import TORN, joined, percent, verdict
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _torn(results: Results, found: Findings) -> str | None:
     torn = results.model.memberships_.max(axis=1) < TORN
     if torn.mean() <= MANY_TORN:
         return None
-    shown = count_text(int(torn.sum()), len(torn), results.min_cell)
+    shown = shown_count(int(torn.sum()), len(torn), results.min_cell)
     return (
         f"{shown} of {len(torn)} subjects lie between clusters. The clusters may be cuts through a continuum "
         "rather than separate groups."

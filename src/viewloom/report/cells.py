@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from viewloom.clinical import Shown
+
 Cell = dict[str, Any]
 Table = dict[str, Any]
 
@@ -32,8 +34,8 @@ def number(value: float, digits: int = 2) -> Cell:
     """
     if not np.isfinite(value):
         return {"text": "\N{EN DASH}", "value": None}
-    shown = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return {"text": shown, "value": float(f"{value:.6g}")}
+    told = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return {"text": told, "value": float(f"{value:.6g}")}
 
 
 def p_value(p: float) -> Cell:
@@ -45,13 +47,11 @@ def p_value(p: float) -> Cell:
     return {**number(p, 3), "text": "<0.001"} if p < 0.001 else number(p, 3)
 
 
-def counted(shown: str) -> Cell:
-    """A cell of a count that may be hidden; what is hidden sorts by its bound.
+def shown(value: Shown) -> Cell:
+    """A cell of a number about people that may be hidden; what is hidden sorts by its bound.
 
-    >>> counted("12 (40%)"), counted("<11")
+    >>> from viewloom.clinical import Hidden, Known
+    >>> shown(Known(12, share=0.4)), shown(Hidden("<", 11))
     ({'text': '12 (40%)', 'value': 12.0}, {'text': '<11', 'value': 0.0})
     """
-    digits = shown.removeprefix("about ").split(" ")[0].lstrip("<>≥")
-    known = digits.replace(".", "", 1).isdigit()
-    value = (0.0 if shown.startswith("<") else float(digits)) if known else None
-    return {"text": shown, "value": value}
+    return {"text": str(value).replace("-", "\N{MINUS SIGN}"), "value": float(f"{value.order:.6g}")}

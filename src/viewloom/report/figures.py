@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from viewloom.clinical import Hidden, Known, Shown
 from viewloom.report.captions import TOP, certainty
 from viewloom.report.findings import Findings, findings
-from viewloom.report.presence import complete_text, patterns_of, shown_patterns, view_sizes
+from viewloom.report.presence import complete, patterns_of, shown_patterns, view_sizes
 from viewloom.report.privacy import plain
 from viewloom.report.svg import STYLE, inline_svg
 
@@ -78,7 +79,7 @@ def _contributions(results: Results, found: Findings, view: int | None) -> Axes:
     said, names = found.contributions, [_short(name) for name in results.model.view_names_]
     change = np.where(found.secret[said.labels][:, None], np.nan, said.change)
     ax = view_contributions(replace(said, view_names=names, change=change))
-    rows = [f"{j} (n {_size(text)})" for j, text in enumerate(found.size_texts)]
+    rows = [f"{j} (n {_size(size)})" for j, size in enumerate(found.shown_sizes)]
     ax.set_yticks(range(len(rows)), rows)
     _fixed_text(ax)
     return ax
@@ -161,19 +162,20 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
     """Patterns of views; bars whose counts are hidden are hatched, all of one height."""
     from viewloom.study.picture import overlaps
 
-    counts, texts = patterns_of(results)[:MOST_PATTERNS], shown_patterns(results)
-    heights = [n if text.isdigit() else results.min_cell for n, text in zip(counts, texts, strict=False)]
+    counts = patterns_of(results)[:MOST_PATTERNS]
+    told = shown_patterns(results)[:MOST_PATTERNS]
+    heights = [n.value if isinstance(n, Known) else results.min_cell for n in told]
     shown = zip(results.views.names, view_sizes(results), strict=True)
     rows = [f"{_short(name)} ({size})" for name, size in shown]
     views = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
     drawn = pd.Series(heights, index=counts.index)
     ax = overlaps(replace(results.check, n_subjects=len(results.views), views=views, overlaps=drawn))
-    for bar, label, text in zip(ax.patches, ax.texts, texts, strict=False):
-        label.set_text(text)
-        if not text.isdigit():
+    for bar, label, count in zip(ax.patches, ax.texts, told, strict=False):
+        label.set_text(str(count))
+        if isinstance(count, Hidden):
             bar.set(hatch="////", fill=False, edgecolor=bar.get_facecolor(), linewidth=0.5)
     ax.set_yticks(range(len(rows)), rows, parse_math=False)
-    title = f"{complete_text(results)} of {len(results.views)} subjects have every view"
+    title = f"{complete(results)} of {len(results.views)} subjects have every view"
     ax.set_title("\n".join(wrap(title, 28)), loc="left", fontsize=8)
     return ax
 
@@ -188,13 +190,13 @@ def _short(name: Any) -> str:
     return text if len(text) <= HEAD + 1 + TAIL else f"{text[:HEAD]}…{text[-TAIL:]}"
 
 
-def _size(shown: str) -> str:
+def _size(size: Shown) -> str:
     """A count for ``n = 12`` or ``n < 11``.
 
-    >>> _size("12"), _size("<11")
+    >>> _size(Known(12)), _size(Hidden("<", 11))
     ('= 12', '< 11')
     """
-    return f"= {shown}" if shown.isdigit() else f"{shown[0]} {shown[1:]}"
+    return f"= {size}" if isinstance(size, Known) else f"{size.sign} {size.bound}"
 
 
 def _view(results: Results, view: int | None) -> str:

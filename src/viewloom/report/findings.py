@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import Conversion, associations, conversion, pairwise, profile
+from viewloom.clinical import Conversion, Shown, associations, conversion, described, pairwise
 from viewloom.inspection import ViewContributions, cluster_profiles, view_contributions
-from viewloom.report.privacy import size_texts
+from viewloom.report.privacy import shown_sizes
 
 if TYPE_CHECKING:
     from viewloom.runs.results import Results
@@ -31,7 +31,7 @@ class Findings:
 
     Attributes
     ----------
-    sizes, size_texts : (k,) array, list of str
+    sizes, shown_sizes : (k,) array, list of Known or Hidden
         Subjects of each cluster, and what may be shown of it.
     secret : (k,) bool array
         Clusters too small to be described.
@@ -41,7 +41,7 @@ class Findings:
     associations, pairs : DataFrame
         Of `clinical.associations`, and of `clinical.pairwise` for each variable that differs.
     profile : DataFrame
-        Of `clinical.profile`.
+        Of `clinical.described`.
     absence : DataFrame
         `clinical.associations` of clusters with lacking a view.
     conversion : Conversion or None
@@ -52,7 +52,7 @@ class Findings:
     """
 
     sizes: Array
-    size_texts: list[str]
+    shown_sizes: list[Shown]
     secret: Array
     contributions: ViewContributions
     moved: pd.DataFrame
@@ -74,16 +74,16 @@ def findings(results: Results) -> Findings:
     contributions = view_contributions(model)
     people, codes, crowded = _variables(results)
     compared = associations(model.labels_, people, categorical=codes)
-    described = people.drop(columns=list(crowded))
+    listed = people.drop(columns=list(crowded))
     return Findings(
         sizes=sizes,
-        size_texts=size_texts(sizes, min_cell),
+        shown_sizes=shown_sizes(sizes, min_cell),
         secret=secret,
         contributions=contributions,
         moved=contributions.by_cluster().mul(np.where(secret, np.nan, 1.0), axis=0),
         associations=compared,
         pairs=_pairs(results, people, compared, codes),
-        profile=profile(model.labels_, described, categorical=codes, min_cell=min_cell),
+        profile=described(model.labels_, listed, categorical=codes, min_cell=min_cell),
         absence=_absence(results),
         conversion=_conversion(results),
         profiles={name: _profiles(results, name) for name in model.view_names_},

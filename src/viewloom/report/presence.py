@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from viewloom.report.privacy import rough_texts, size_texts
+from viewloom.clinical import Known, Shown
+from viewloom.report.privacy import rough_counts, shown_sizes
 
 if TYPE_CHECKING:
     from viewloom.runs.results import Results
@@ -20,18 +21,18 @@ def patterns_of(results: Results) -> pd.Series:
     return counts.reindex(pd.MultiIndex.from_tuples(order, names=results.views.names))
 
 
-def shown_patterns(results: Results) -> list[str]:
+def shown_patterns(results: Results) -> list[Shown]:
     """What may be shown of `patterns_of`."""
-    return size_texts(patterns_of(results).to_numpy(), results.min_cell)
+    return shown_sizes(patterns_of(results).to_numpy(), results.min_cell)
 
 
-def complete_text(results: Results) -> str:
+def complete(results: Results) -> Shown:
     """How many subjects have every view, as far as it may be shown."""
     shown = dict(zip(patterns_of(results).index, shown_patterns(results), strict=True))
-    return shown.get((True,) * results.views.n_views, "0")
+    return shown.get((True,) * results.views.n_views, Known(0))
 
 
-def view_sizes(results: Results) -> list[str]:
+def view_sizes(results: Results) -> list[Shown]:
     """How many subjects have each view; roughly, where some patterns of views are rare."""
     rare = bool((patterns_of(results) < results.min_cell).any())
-    return rough_texts(results.views.present.sum(axis=0), len(results.views), rare)
+    return rough_counts(results.views.present.sum(axis=0), len(results.views), rare)

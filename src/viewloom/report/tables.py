@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import suppressed
-from viewloom.comparison import SCORES
-from viewloom.report.cells import Table, counted, number, p_value, table_of, text
+from viewloom.clinical import shown_counts
+from viewloom.comparison import DISTANCES, SCORES
+from viewloom.report.cells import Table, number, p_value, shown, table_of, text
 from viewloom.report.findings import MOST_FEATURES, Findings
 from viewloom.report.presence import patterns_of, shown_patterns, view_sizes
-from viewloom.report.privacy import count_text, plain, size_texts
-from viewloom.report.words import verdict
+from viewloom.report.privacy import plain, shown_count, shown_sizes
+from viewloom.report.words import joined, verdict
 
 if TYPE_CHECKING:
     from viewloom.runs.results import Results
@@ -55,11 +55,11 @@ def subject_table(results: Results) -> Table:
 
 
 def _clusters_table(results: Results, found: Findings) -> list[Table]:
-    stable = results.stability.clusters.reindex(range(len(found.sizes)))
+    stable = results.cluster_stability
     rows = [
         [
             number(j, 0),
-            counted(found.size_texts[j]),
+            shown(found.shown_sizes[j]),
             number(np.nan if found.secret[j] else stable[j]),
             text(verdict(stable[j])),
             *(number(moved) for moved in found.moved.to_numpy()[j]),
@@ -77,7 +77,7 @@ def _views_table(results: Results, found: Findings) -> list[Table]:
         [
             text(plain(name)),
             number(weights[name]),
-            counted(size),
+            shown(size),
             number(features, 0),
         ]
         for name, size, features in zip(
@@ -91,8 +91,8 @@ def _views_table(results: Results, found: Findings) -> list[Table]:
 def _patterns_table(results: Results, found: Findings) -> list[Table]:
     counts = patterns_of(results)
     rows = [
-        [text(_pattern(results, pattern)), counted(shown)]
-        for pattern, shown in zip(counts.index, shown_patterns(results), strict=True)
+        [text(_pattern(results, pattern)), shown(count)]
+        for pattern, count in zip(counts.index, shown_patterns(results), strict=True)
     ]
     return [table_of("patterns", "Who lacks what", PATTERNS, [("lacking", 0), ("subjects", 1)], rows)]
 
@@ -113,7 +113,7 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
             p_value(row["p"]),
             p_value(row["q"]),
             text("yes" if row["significant"] else "no"),
-            counted(count_text(row["missing"], n, results.min_cell)),
+            shown(shown_count(row["missing"], n, results.min_cell)),
         ]
         for row in found.associations.to_dict("records")
     ]
@@ -146,7 +146,7 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
 
 def _profile_table(results: Results, found: Findings) -> list[Table]:
     rows = [
-        [text(plain(name)), text(plain(value, 40)), *(counted(cell) for cell in cells)]
+        [text(plain(name)), text(plain(value, 40)), *(shown(cell) for cell in cells)]
         for (name, value), cells in zip(found.profile.index, found.profile.to_numpy(), strict=True)
     ]
     clusters = [(f"cluster {name}" if name != "all" else "all", 1) for name in found.profile.columns]
@@ -160,14 +160,14 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
         return []
     summary = found.conversion.summary
     parts = pd.DataFrame({"yes": summary["events"], "no": summary["n"] - summary["events"]})
-    shown = suppressed(parts, results.min_cell)
-    followed = size_texts(summary["n"].to_numpy(), results.min_cell)
+    converted = shown_counts(parts, results.min_cell)["yes"]
+    followed = shown_sizes(summary["n"].to_numpy(), results.min_cell)
     few = (summary["n"] < results.min_cell).to_numpy()
     rows = [
         [
             number(cluster, 0),
-            counted(followed[i]),
-            counted(shown.loc[cluster, "yes"]),
+            shown(followed[i]),
+            shown(converted[cluster]),
             number(np.nan if few[i] else summary.loc[cluster, "median"]),
         ]
         for i, cluster in enumerate(summary.index)
@@ -190,15 +190,15 @@ def _comparison_table(results: Results, found: Findings) -> list[Table]:
 def _numbers_table(results: Results, found: Findings) -> list[Table]:
     if results.numbers is None:
         return []
-    shown = {
+    scores = {
         "stability": "stability", "twin_stability": "by chance", "pac": "ambiguous pairs",
         "prediction_strength": "prediction strength", "gap": "loss saved",
     }  # fmt: skip
     rows = [
-        [number(row["k"], 0), *(number(row[name]) for name in shown), text("yes" if row["clear"] else "no")]
+        [number(row["k"], 0), *(number(row[name]) for name in scores), text("yes" if row["clear"] else "no")]
         for row in results.numbers.table.to_dict("records")
     ]
-    columns = [("clusters", 1), *((label, 1) for label in shown.values()), ("clear", 0)]
+    columns = [("clusters", 1), *((label, 1) for label in scores.values()), ("clear", 0)]
     return [table_of("numbers", "How many clusters", NUMBERS, columns, rows)]
 
 
@@ -253,7 +253,8 @@ CONVERSION = (
 COMPARISON = (
     "How well each method finds the diagnosis again, which none of them was told unless marked oracle: "
     "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
-    "mutual information (MI). Higher is better."
+    "Mirkin distance (MI = 1 \N{MINUS SIGN} RI). "
+    f"Higher is better; of {joined(DISTANCES)} lower is better."
 )
 NUMBERS = (
     "Stability: how far clusterings of random parts of the subjects agree (1 is full agreement), beside "

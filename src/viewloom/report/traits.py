@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from viewloom.clinical import Known, Shown
 from viewloom.report.findings import Findings
 from viewloom.report.privacy import plain
 from viewloom.report.words import joined, percent, signed, verdict
@@ -26,32 +27,12 @@ def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
     return [_card(results, found, j) for j in range(results.model.n_clusters)]
 
 
-def share_of(cell: str) -> float | None:
-    """The share in a cell of `clinical.profile`, if it is shown.
-
-    >>> share_of("62 (51%)"), share_of("≥11")
-    (0.51, None)
-    """
-    return float(cell.split("(")[1].rstrip("%)")) / 100.0 if "%" in cell else None
-
-
-def moments_of(cell: str) -> tuple[float, float] | None:
-    """Mean and standard deviation in a cell of `clinical.profile`, if they are shown.
-
-    >>> moments_of("24.7 (2.7)"), moments_of("<11")
-    ((24.7, 2.7), None)
-    """
-    mean, _, spread = cell.rstrip(")").partition(" (")
-    return (float(mean), float(spread)) if spread else None
-
-
 def _card(results: Results, found: Findings, j: int) -> dict[str, Any]:
-    jaccard = float(results.stability.clusters.reindex([j]).iloc[0])
-    shown = found.size_texts[j].isdigit()
+    jaccard, size = float(results.cluster_stability[j]), found.shown_sizes[j]
     return {
         "cluster": j,
-        "size": found.size_texts[j],
-        "share": percent(found.sizes[j] / found.sizes.sum()) if shown else None,
+        "size": str(size),
+        "share": percent(size.value / found.sizes.sum()) if isinstance(size, Known) else None,
         "stability": None if found.secret[j] or np.isnan(jaccard) else round(jaccard, 2),
         "verdict": verdict(jaccard),
         "traits": _traits(results, found, j),
@@ -75,10 +56,10 @@ def _traits(results: Results, found: Findings, j: int) -> list[str]:
     ]
 
 
-def _cells(found: Findings, j: int, names: Iterable[str]) -> Iterator[tuple[str, str, str, str]]:
+def _cells(found: Findings, j: int, names: Iterable[str]) -> Iterator[tuple[str, str, Shown, Shown]]:
     """Rows of the profile of some variables: name, value, and what stands there for a cluster and for all."""
-    described = set(found.profile.index.get_level_values("variable"))
-    for name in (name for name in names if name in described):
+    known = set(found.profile.index.get_level_values("variable"))
+    for name in (name for name in names if name in known):
         part = found.profile.xs(name, level="variable")[[str(j), "all"]]
         for value, (here, everyone) in zip(part.index, part.to_numpy(), strict=True):
             yield name, str(value), here, everyone
@@ -88,11 +69,10 @@ def _frequent(found: Findings, j: int, names: Iterable[str]) -> list[str]:
     """Categories that are more frequent in a cluster than in all, as far as counts may be shown."""
     told: dict[str, tuple[float, str]] = {}
     for name, value, here, everyone in _cells(found, j, names):
-        share, overall = share_of(here), share_of(everyone)
-        if share is not None and overall is not None and share - overall >= EXCESS:
-            text = f"{plain(name)} {plain(value, 40)} ({share:.0%}; all subjects {overall:.0%})"
-            told[name] = max(told.get(name, (0.0, "")), (share - overall, text))
-    best = sorted(told.values(), reverse=True)[:MOST]
+        if here.share is not None and everyone.share is not None:
+            text = f"{plain(name)} {plain(value, 40)} ({here.share:.0%}; all subjects {everyone.share:.0%})"
+            told[name] = max(told.get(name, (0.0, "")), (here.share - everyone.share, text))
+    best = sorted((found for found in told.values() if found[0] >= EXCESS), reverse=True)[:MOST]
     return [f"More often {joined(text for _, text in best)}."] if best else []
 
 
@@ -100,13 +80,27 @@ def _shifted(found: Findings, j: int, names: Iterable[str]) -> list[str]:
     """Numbers whose mean in a cluster is off that of all."""
     told = []
     for name, _, here, everyone in _cells(found, j, names):
-        ours, all_ = moments_of(here), moments_of(everyone)
-        if ours and all_ and abs(ours[0] - all_[0]) >= SHIFT * all_[1] > 0:
-            way = "higher" if ours[0] > all_[0] else "lower"
-            means = f"mean {here.split(' ')[0]}; all subjects {everyone.split(' ')[0]}"
-            told.append((abs(ours[0] - all_[0]) / all_[1], f"{way} {plain(name)} ({means})"))
+        shift = _shift(here, everyone)
+        if isinstance(here, Known) and isinstance(everyone, Known) and abs(shift) >= SHIFT:
+            means = f"mean {here.number}; all subjects {everyone.number}"
+            told.append((abs(shift), f"{'higher' if shift > 0 else 'lower'} {plain(name)} ({means})"))
     best = joined(text for _, text in sorted(told, reverse=True)[:MOST])
     return [f"{best[0].upper()}{best[1:]}."] if told else []
+
+
+def _shift(here: Shown, everyone: Shown) -> float:
+    """How far a mean is off that of all, in standard deviations of all; 0 where either is not shown.
+
+    >>> _shift(Known(24.0, spread=2.0), Known(25.0, spread=4.0))
+    -0.25
+    >>> _shift(Known(7, share=0.5), Known(9, share=0.1))
+    0.0
+    """
+    if not (isinstance(here, Known) and isinstance(everyone, Known)):
+        return 0.0
+    if here.spread is None or not everyone.spread or np.isnan(everyone.spread):
+        return 0.0
+    return (here.value - everyone.value) / everyone.spread
 
 
 def _features(found: Findings, j: int) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from viewloom.clinical import p_text
 from viewloom.report.findings import Findings
-from viewloom.report.privacy import count_text, plain
+from viewloom.report.privacy import plain, shown_count
 
 if TYPE_CHECKING:
     from viewloom.runs.results import Results
@@ -84,10 +84,10 @@ def _level(value: float, levels: Sequence[tuple[float, str]]) -> str:
 def _counts(results: Results, found: Findings) -> str:
     names = joined(plain(name) for name in results.views.names)
     kinds = "kind" if results.views.n_views == 1 else "kinds"
+    sizes = joined(map(str, found.shown_sizes))
     return (
         f"{len(results.views)} subjects were sorted into {results.model.n_clusters} clusters of "
-        f"{joined(found.size_texts)} subjects, using {results.views.n_views} {kinds} of data (views): "
-        f"{names}."
+        f"{sizes} subjects, using {results.views.n_views} {kinds} of data (views): {names}."
     )
 
 
@@ -155,7 +155,7 @@ def _certainty(results: Results) -> str:
     if not torn:
         return "Every subject belongs clearly to one cluster."
     return (
-        f"{count_text(torn, n, results.min_cell)} of {n} subjects lie between clusters (they belong to none "
+        f"{shown_count(torn, n, results.min_cell)} of {n} subjects lie between clusters (they belong to none "
         f"by more than {TORN:.0%})."
     )
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
+from viewloom.files import PRIVATE
 from viewloom.progress import progress_bar
 from viewloom.runs.results import Results, Roles, versions
 from viewloom.runs.stages import Stages, compared, importance, number, stability
@@ -183,7 +184,7 @@ def _fitted(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[s
     path = stages.folder / "model.safetensors"
     if not path.exists():
         model, warned = _fit(ready)
-        persistence.save(model, path, extra={"warned": warned})
+        persistence.save(model, path, extra={"warned": warned}, mode=PRIVATE)
     model, extra, _ = persistence.load_with(path)  # resumed or not, the same arrays in memory
     return model, extra["warned"]
 

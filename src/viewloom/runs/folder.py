@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from viewloom.files import sync, whole
+from viewloom.files import PRIVATE, sync, whole
 from viewloom.progress import progress_bar
 from viewloom.runs import tables
 from viewloom.runs.analysis import analyse, check_unchanged
@@ -18,8 +18,8 @@ from viewloom.runs.results import Results
 from viewloom.runs.workplace import RUN, Workplace, recover, workplace
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
+from viewloom.visible import visible
 
-PRIVATE = 0o600
 FORMAT = 1  # of run.json and summary.json
 LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
 
@@ -126,14 +126,18 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
 
     source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
     if not source.is_file():
-        raise StudyError(f"{folder}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one.")
+        raise StudyError(
+            f"{visible(folder)}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one."
+        )
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
         if content.get("format", FORMAT) > FORMAT:
             raise ValueError("written by a later release")
         html = report.to_html(content["summary"], content["figures"])
     except (AttributeError, ValueError, KeyError, TypeError):
-        raise StudyError(f"{source}: damaged or of another version; run `viewloom fit` again.") from None
+        raise StudyError(
+            f"{visible(source)}: damaged or of another version; run `viewloom fit` again."
+        ) from None
     with whole(target, source.stat().st_mode & 0o777) as part:
         part.write_text(html, encoding="utf-8")
     return target
@@ -163,7 +167,8 @@ def _publish(
 
 
 def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
-    tables.write_csv(tables.labels_table(results), folder / LABELS)
+    with whole(folder / LABELS, PRIVATE) as part:
+        tables.write_csv(tables.labels_table(results), part)
     tables.write_csv(tables.weights_table(results), folder / "weights.csv")
     names = tables.file_names(list(results.importance))
     for name, frame in zip(names, results.importance.values(), strict=True):
@@ -180,15 +185,15 @@ def _write_report(folder: Path, results: Results, subjects: bool) -> None:
 
     summary = report.summarize(results, subjects=subjects)
     figures = report.figures(results, summary)
-    (folder / REPORT).write_text(report.to_html(summary, figures), encoding="utf-8")
     content = {"format": FORMAT, "summary": summary, "figures": figures}
-    (folder / SUMMARY).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    texts = {REPORT: report.to_html(summary, figures), SUMMARY: json.dumps(content, ensure_ascii=False)}
+    for name, text in texts.items():
+        with whole(folder / name, PRIVATE if subjects else 0o666) as part:
+            part.write_text(text, encoding="utf-8")
 
 
 def _close(folder: Path, results: Results, subjects: bool) -> None:
-    """Keep what tells of single subjects from others, and say what it takes to run the same again."""
-    for private in (LABELS, MODEL, *((REPORT, SUMMARY) if subjects else ())):
-        (folder / private).chmod(PRIVATE)
+    """Say what it takes to run the same again."""
     tables.write_json(_about(results, folder, subjects), folder / RUN)
 
 

@@ -10,15 +10,16 @@ import pandas as pd
 
 from viewloom import persistence
 from viewloom.estimators import KernelMultiviewNMF
-from viewloom.files import whole
+from viewloom.files import PRIVATE, whole
 from viewloom.runs import tables
 from viewloom.runs.results import Results
 from viewloom.study.cohort import load
 from viewloom.study.config import Study
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.preparation import Preparation
 from viewloom.threads import one_thread
 from viewloom.views import Views
+from viewloom.visible import visible
 
 Array = np.ndarray
 RARE = 0.01  # share of subjects like those of training that are called far
@@ -32,7 +33,7 @@ def save_model(results: Results, path: Path) -> None:
         PREPARATION: results.preparation.settings(),
         LIMITS: distance_limits(results.model, results.views),
     }
-    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays())
+    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays(), mode=PRIVATE)
 
 
 def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
@@ -94,11 +95,12 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
 
 def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
     path = path / MODEL if path.is_dir() else path
+    check_kind(path)
     if not path.is_file():
-        raise StudyError(f"{path}: no such model; `viewloom fit` writes one into its run folder.")
+        raise StudyError(f"{visible(path)}: no such model; `viewloom fit` writes one into its run folder.")
     model, extra, arrays = persistence.load_with(path)
     if PREPARATION not in extra or LIMITS not in extra:
-        raise StudyError(f"{path}: a model without its preparation; use the {MODEL} of a run.")
+        raise StudyError(f"{visible(path)}: a model without its preparation; use the {MODEL} of a run.")
     try:
         preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
         return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
@@ -135,7 +137,7 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
     """
     target = Path(path).absolute()
     check_writable(target)
-    with whole(target, 0o600) as part:
+    with whole(target, PRIVATE) as part:
         tables.write_csv(table, part)
     return target
 
@@ -143,9 +145,9 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
 def check_writable(target: Path) -> None:
     """Refuse to write where there is no folder, or over a file that holds something else."""
     if not target.parent.is_dir():
-        raise StudyError(f"{target.parent}: no such folder.")
+        raise StudyError(f"{visible(target.parent)}: no such folder.")
     if target.exists() and not _is_predictions(target):
-        raise StudyError(f"{target}: exists and does not hold predictions; give another --output.")
+        raise StudyError(f"{visible(target)}: exists and does not hold predictions; give another --output.")
 
 
 def _is_predictions(path: Path) -> bool:

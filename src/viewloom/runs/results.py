@@ -108,6 +108,11 @@ class Results:
         """Number of subjects in each cluster."""
         return np.bincount(self.model.labels_, minlength=self.model.n_clusters).tolist()
 
+    @property
+    def cluster_stability(self) -> pd.Series:
+        """Stability of every cluster; NaN where it is not known, as that of a cluster without subjects."""
+        return self.stability.clusters.reindex(range(self.model.n_clusters))
+
 
 def versions() -> dict[str, str]:
     """Versions of what computes the results."""

@@ -14,6 +14,7 @@ from viewloom.selection import ClusterNumber, Selection
 from viewloom.selection.jobs import fingerprint
 from viewloom.study.errors import StudyError
 from viewloom.views import Views
+from viewloom.visible import visible
 
 Found = TypeVar("Found", Selection, ClusterNumber)
 COLUMNS = {"stability", "held_out"}  # that the table of any search has
@@ -70,7 +71,7 @@ def search(
 def _check_table(path: Path) -> None:
     """Refuse to replace anything but the table of a search."""
     if path.exists() and not (path.is_file() and set(_header(path)) >= COLUMNS):
-        raise StudyError(f"{path}: exists and is not the table of a search; give another --output.")
+        raise StudyError(f"{visible(path)}: exists and is not the table of a search; give another --output.")
 
 
 def _header(path: Path) -> list[str]:

@@ -19,7 +19,8 @@ from viewloom.runs.results import Results
 from viewloom.views import Views
 
 Array = np.ndarray
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # what makes a spreadsheet take text for a formula
+# what makes a spreadsheet take text for a formula, the wide forms of East Asian ones included
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 DIGITS = 10  # that are written of a number
 LONGEST = 150  # bytes of a view's name in the name of a file
 
@@ -65,7 +66,7 @@ def metrics(results: Results) -> dict[str, Any]:
         "subjects": len(results.views),
         "clusters": model.n_clusters,
         "cluster_sizes": results.sizes,
-        "cluster_stability": stability.clusters.tolist(),
+        "cluster_stability": results.cluster_stability.tolist(),
         "stability": stability.overall,
         "view_weights": dict(zip(results.views.names, model.view_weights_.tolist(), strict=True)),
         "objective": model.objective_,

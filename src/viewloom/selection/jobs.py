@@ -16,7 +16,7 @@ import joblib
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from viewloom.files import whole
+from viewloom.files import special, whole
 from viewloom.processes import told_of_lost_processes
 from viewloom.threads import one_thread
 from viewloom.views import Views
@@ -42,6 +42,8 @@ class Checkpoint:
         """Units finished earlier, none if there is no file."""
         if not self.path.exists():
             return {}
+        if kind := special(self.path):
+            raise ValueError(f"{self.path} is {kind}, not a checkpoint of viewloom; choose another file.")
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             key, units = content["key"], content["units"]

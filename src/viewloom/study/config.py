@@ -17,11 +17,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from viewloom.study import readers
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.fields import Format, Kernel
 from viewloom.study.locate import Problem, Where, in_data, told
 from viewloom.study.schema import BLOCKS, Block, Participants, Source, Study, View
-from viewloom.study.wording import nearest, quoted
+from viewloom.study.wording import CONTROL, nearest, quoted
 
 __all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "read_study"]
 
@@ -81,10 +81,19 @@ def read_study(path: str | Path) -> Study:
 
 
 def _text(path: Path) -> str:
+    if CONTROL.search(str(path)):
+        raise StudyError(
+            "The path of the study file holds line breaks or other control characters; rename it."
+        )
+    check_kind(path)
     try:
         if path.stat().st_size > LARGEST:
             raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
         return path.read_text(encoding="utf-8-sig")
+    except IsADirectoryError:
+        raise StudyError(f"{path}: is a folder; give the study file in it.") from None
+    except PermissionError:
+        raise StudyError(f"{path}: may not be read; ask for permission.") from None
     except OSError:
         raise StudyError(f"{path}: no such study file; `viewloom init` writes one.") from None
     except UnicodeDecodeError:

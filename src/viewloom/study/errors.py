@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from viewloom.files import special
+from viewloom.visible import visible
+
 
 class StudyError(ValueError):
     """A mistake in a study's files or settings: one line that names it and the way out."""
+
+
+def check_kind(path: Path) -> None:
+    """Refuse pipes, sockets and devices before they are opened."""
+    if kind := special(path):
+        raise StudyError(f"{visible(path.name)}: is {kind}; only files and folders are read.")

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from viewloom.study.wording import nearest
+from viewloom.files import special
+from viewloom.study.wording import CONTROL, nearest
 
 Format = Literal[
     "table", "long", "freesurfer", "freesurfer-table", "ucsffsx", "adnimerge", "tadpole", "fdg",
@@ -43,11 +44,15 @@ def _existing(value: Any, info: ValidationInfo) -> Path:
     """A path relative to the study file; it must exist."""
     if not isinstance(value, str | Path) or not str(value).strip():
         raise mistake("must be a path in quotes")
+    if CONTROL.search(str(value)):
+        raise mistake("a path must not hold line breaks or other control characters; rename the file")
     path = os.path.realpath(Path((info.context or {}).get("folder", ""), value))
     if not os.path.exists(path):
         folder, name = os.path.split(path)
         siblings = os.listdir(folder) if os.access(folder, os.R_OK) else []
         raise mistake(f"no such file or folder: {value}{nearest(name, siblings, 0.8)}")
+    if kind := special(path):
+        raise mistake(f"{value} is {kind}; only files and folders are read")
     return Path(path)
 
 

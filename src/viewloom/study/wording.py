@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what no name of a file should hold
 
 
 def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
-from viewloom.study.wording import nearest
+from viewloom.study.wording import counted, nearest
 from viewloom.views import listed
 
 CORRECT = "correct the matrix, or leave the columns out with exclude"
@@ -89,6 +89,7 @@ def _opened(path: Path) -> Iterator[Any]:
         import_module("anndata.io")
     except ImportError as error:
         raise ImportError("This file needs anndata: pip install viewloom[omics]") from error
+    check_kind(path)
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
     with path.open("rb") as opened:
@@ -116,11 +117,14 @@ def _as_frame(
         matrix = group["X"]
     else:
         raise StudyError(f"{path.name}: there is no X; choose a layer.")
-    values, names = _dense(matrix, path), {axis: _names(group[axis]) for axis in ("obs", "var")}
+    values, names = _dense(matrix, path), {axis: _names(group[axis], path) for axis in ("obs", "var")}
     if values.shape != (len(names["obs"]), len(names["var"])):
         raise StudyError(
             f"{path.name}: the matrix does not fit the names of its rows and columns; write it again."
         )
+    nameless = int(np.count_nonzero(names["var"].isna()))
+    if nameless:
+        raise StudyError(f"{path.name}: {counted(nameless, 'column')} without a name; write it again.")
     wide = pd.DataFrame(values, columns=names["var"])
     notes: list[str] = []
     ids = frames.checked_ids(pd.Series(names["obs"], name="obs_names"), path, hint=ONE_ROW)
@@ -137,18 +141,53 @@ def _chosen(nodes: Any, name: str, what: str, path: Path) -> Any:
     return nodes[name]
 
 
-def _names(table: Any) -> pd.Index:
-    """Names of observations or variables, without the rest of their table unless it is of an old kind."""
-    if "_index" in table.attrs:
-        return pd.Index(np.asarray(_element(table[table.attrs["_index"]]), dtype=object)).astype(str)
-    return _element(table).index.astype(str)
+def _names(table: Any, path: Path) -> pd.Index:
+    """Names of observations or variables, without the rest of their table.
+
+    The table is a group whose ``_index`` tells which column holds them or, before anndata 0.7, an array of
+    records whose first field does.
+    """
+    if not hasattr(table, "keys"):
+        if not table.dtype.names:
+            raise StudyError(f"{path.name}: a table of rows or columns has no names; write it again.")
+        return _as_text(table[table.dtype.names[0]])
+    name = table.attrs.get("_index", "_index" if "_index" in table else "index")
+    if name not in table:
+        raise StudyError(f"{path.name}: a table of rows or columns has no names; write it again.")
+    return _as_text(_named_levels(table[name]))
+
+
+def _named_levels(node: Any) -> Any:
+    """A column; codes whose levels stand elsewhere, as before anndata 0.8, become those."""
+    levels = getattr(node, "attrs", {}).get("categories")
+    if levels is None:
+        return _element(node)
+    codes = np.asarray(node[()])
+    known = np.asarray(_element(node.file[levels]), dtype=object)
+    if not ((codes >= -1) & (codes < len(known))).all():
+        raise ValueError("codes beyond their levels")
+    return np.array([*known, None], dtype=object)[codes]  # -1 is the last: missing
+
+
+def _as_text(values: Any) -> pd.Index:
+    """Names as text; bytes are UTF-8, and what is missing stays so."""
+    found = pd.Series(np.asarray(values, dtype=object))
+    return pd.Index(found.map(_decoded), dtype=object)
+
+
+def _decoded(name: Any) -> Any:
+    if isinstance(name, bytes):
+        return name.decode("utf-8")
+    return None if pd.isna(name) else str(name)
 
 
 def _dense(node: Any, path: Path) -> np.ndarray:
     """The numbers of a matrix; positions of a sparse one are checked, since nobody else does."""
     matrix = _element(node)
-    if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf" or matrix.ndim != 2:
+    if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf":
         raise StudyError(f"{path.name}: the matrix holds something else than numbers; choose a layer.")
+    if matrix.ndim != 2:
+        raise StudyError(f"{path.name}: the matrix has {matrix.ndim} dimensions, not 2; write it again.")
     if not sp.issparse(matrix):
         return np.asarray(matrix, dtype=np.float64)
     try:

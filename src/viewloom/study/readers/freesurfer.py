@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import note
@@ -226,6 +226,7 @@ def _read_aparc(path: Path, side: str, measures: Sequence[str]) -> dict[str, flo
 def _parse(path: Path, headers: list[str]) -> tuple[list[str], list[list[str]], dict[str, float]]:
     """Column headers, rows and whole-brain measures of a stats file."""
     rows, whole = [], {}
+    check_kind(path)
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("# ColHeaders"):
             headers = line.split()[2:]

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.readers.tables import filled_rows
@@ -114,6 +114,7 @@ def _bed_path(path: Path) -> Path:
     bed = path if path.suffix.lower() == ".bed" else path.with_name(path.name + ".bed")
     bed = path.with_suffix(".bed") if path.suffix in (".bim", ".fam") else bed
     for suffix in (".bed", ".bim", ".fam"):
+        check_kind(bed.with_suffix(suffix))
         if not bed.with_suffix(suffix).is_file():
             raise StudyError(
                 f"{bed.with_suffix(suffix).name}: there is no such file; .bed, .bim and .fam go together."

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load, padded_columns
@@ -243,6 +243,7 @@ def is_parquet(path: Path) -> bool:
 
 def _load_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file; a named index becomes a column."""
+    check_kind(path)
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
     if find_spec("pyarrow") is None:

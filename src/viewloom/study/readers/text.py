@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 NAMED = {**DELIMITERS, "space": " "}  # what a user may call them
@@ -74,6 +74,8 @@ def find_dialect(
     StudyError
         Where the file is absent, empty, not text, or has one column only.
     """
+    check_kind(path)
+    _head(path)  # or say why it cannot be read
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
     if not lines:

@@ -1,0 +1,83 @@
+"""Numbers about people as they may be shown: as numbers, or hidden. Text is made of them last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Known:
+    """A number that may be shown, with the precision and the company it is shown in.
+
+    Attributes
+    ----------
+    value : float
+        A count, a mean or a median.
+    decimals : int
+    share : float or None
+        Of a count: its share of the cluster.
+    spread : float or None
+        Of a mean: the standard deviation; NaN where there is one value only.
+
+    Examples
+    --------
+    >>> str(Known(12, share=0.4)), str(Known(24.66, 1, spread=2.7)), str(Known(3.0, 1, spread=float("nan")))
+    ('12 (40%)', '24.7 (2.7)', '3.0')
+    """
+
+    value: float
+    decimals: int = 0
+    share: float | None = None
+    spread: float | None = None
+
+    def __str__(self) -> str:
+        if self.share is not None:
+            return f"{self.number} ({self.share:.0%})"
+        if self.spread is None or np.isnan(self.spread):
+            return self.number
+        return f"{self.number} ({self.spread:.{self.decimals}f})"
+
+    @property
+    def number(self) -> str:
+        """The number alone."""
+        return f"{self.value:.{self.decimals}f}"
+
+    @property
+    def order(self) -> float:
+        """What sorts it among others."""
+        return float(self.value)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A number that must not be shown, and what may be said of it.
+
+    Attributes
+    ----------
+    sign : str
+        ``<``, ``≥``, ``>`` or ``about``, as it stands before the bound.
+    bound : int
+
+    Examples
+    --------
+    >>> str(Hidden("<", 11)), Hidden("<", 11).order, Hidden("≥", 11).order
+    ('<11', 0.0, 11.0)
+    """
+
+    sign: str
+    bound: int
+    share: None = None
+    spread: None = None
+
+    def __str__(self) -> str:
+        return f"{self.sign}{self.bound}"
+
+    @property
+    def order(self) -> float:
+        """What sorts it among others."""
+        return 0.0 if self.sign == "<" else float(self.bound)
+
+
+Shown = Known | Hidden
