@@ -30,6 +30,7 @@ from viewloom.console import (
     tell_error,
 )
 from viewloom.files import whole
+from viewloom.processes import exit_code
 from viewloom.selection import Selection, choose_k, select
 from viewloom.study import StudyError, read_study
 from viewloom.views import Views
@@ -43,7 +44,7 @@ NO_MEMORY = (
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line, with exit code 2 for bad input and 1 for all else."""
+    """Commands whose errors are one line, with exit code 2 for bad input, 130 for Ctrl-C, 1 for all else."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--debug`` may stand anywhere."""
@@ -57,6 +58,9 @@ class Commands(TyperGroup):
         except MemoryError:
             tell_error(NO_MEMORY)
             raise typer.Exit(1) from None
+        except KeyboardInterrupt as error:
+            tell_error("interrupted; earlier results are untouched.")
+            raise typer.Exit(exit_code(error)) from None
         except Exception as error:
             if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
                 raise  # the parser's own

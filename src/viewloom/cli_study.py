@@ -22,6 +22,7 @@ from viewloom.console import (
     working,
 )
 from viewloom.files import whole
+from viewloom.processes import exit_code
 from viewloom.runs.prediction import check_writable
 from viewloom.runs.tables import metrics, write_json
 from viewloom.study import Study, StudyError, read_study
@@ -166,9 +167,9 @@ def resumable() -> Iterator[None]:
     """Say how to go on, to those who stop a command."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
-        raise typer.Exit(1) from None
+        raise typer.Exit(exit_code(error)) from None
 
 
 def with_seed(study: Study, seed: int | None) -> Study:

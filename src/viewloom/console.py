@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from viewloom.comparison import SCORES, Comparison
 from viewloom.runs import Results
 from viewloom.runs.tables import agreement, plain, weights_table
 from viewloom.selection import ClusterNumber
+from viewloom.streams import encodes
 from viewloom.study.check import Check
 from viewloom.study.errors import StudyError
 
@@ -63,7 +65,8 @@ def bar(share: float) -> str:
 
 def print_json(content: Any) -> None:
     """JSON on the standard output, and nothing else."""
-    print(json.dumps(plain(content), indent=1, ensure_ascii=False))
+    text = json.dumps(plain(content), indent=1, ensure_ascii=False)
+    print(text if encodes(text, sys.stdout) else json.dumps(plain(content), indent=1))
 
 
 def say(text: str, style: str | None = None) -> None:

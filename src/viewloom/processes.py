@@ -1,11 +1,94 @@
-"""What joblib says about its processes, in our words."""
+"""Processes: how they are stopped, that none outlives the one that started it, and what joblib says of them."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+T = TypeVar("T")
+PATIENCE = 3.0  # seconds from a signal until the process is ended by force
+WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of a thread; seconds
+STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP is unknown to Windows
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked this process to end; handled wherever Ctrl-C is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.code = 128 + number  # as shells report it
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """The exit code of a command that was interrupted: 130 for Ctrl-C, 143 for SIGTERM."""
+    return error.code if isinstance(error, Stopped) else 128 + signal.SIGINT
+
+
+def stop_on_signals() -> None:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does, unless they are ignored (``nohup``).
+
+    A second signal, or three seconds without an end, end the process and its children at once.
+    """
+    for name in STOPS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    for name in STOPS:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _stop_at_once)
+    threading.Thread(target=_stop_late, args=(128 + number,), daemon=True).start()
+    raise Stopped(number)
+
+
+def _stop_late(code: int) -> None:
+    time.sleep(PATIENCE)
+    _end(code)
+
+
+def _stop_at_once(number: int, frame: FrameType | None) -> None:
+    _end(128 + number)
+
+
+def _end(code: int) -> NoReturn:
+    end_children()
+    os._exit(code)
+
+
+def end_children() -> None:
+    """End the processes that this one has started."""
+    for child in multiprocessing.active_children():
+        child.kill()
+
+
+def watched(function: Callable[..., T], *arguments: object) -> T:
+    """Call a function; if this is a worker of joblib, it ends soon after the process that started it."""
+    if multiprocessing.current_process().name.startswith("Loky"):
+        _watch_once()
+    return function(*arguments)
+
+
+def _watch_once() -> None:
+    if not any(thread.name == WATCH for thread in threading.enumerate()):
+        threading.Thread(target=_watch, name=WATCH, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    """End this process once it has another parent; those of killed processes are given one."""
+    while os.getppid() == parent:
+        time.sleep(WATCHED_EVERY)
+    os._exit(1)
 
 
 @contextmanager

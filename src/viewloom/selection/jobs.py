@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from viewloom.files import whole
-from viewloom.processes import told_of_lost_processes
+from viewloom.processes import told_of_lost_processes, watched
 from viewloom.views import Views
 
 OptionalPath = str | os.PathLike[str] | None
@@ -104,7 +104,7 @@ class Jobs:
 
     def run(self, function: Callable[..., Record], units: Mapping[str, Sequence[Any]]) -> None:
         """Call ``function(*arguments)`` for every unit that is pending."""
-        calls = (delayed(_named)(name, function, units[name]) for name in self.pending(list(units)))
+        calls = (delayed(watched)(_named, name, function, units[name]) for name in self.pending(list(units)))
         finished = Parallel(self.n_jobs, batch_size=1, return_as="generator_unordered")(calls)
         with told_of_lost_processes():
             for name, record in finished:
