@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from viewloom.errors import OutputError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LEAST_ROOM = 2**20  # bytes; a run takes more, and with less none need begin
 
 
 @contextmanager
@@ -36,14 +43,43 @@ def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
     """
     target = Path(path)
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")
-    part.unlink(missing_ok=True)
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        yield part
-        sync(part)
-        os.replace(part, target)
+        with writing(target):
+            part.unlink(missing_ok=True)
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+            yield part
+            sync(part)
+            os.replace(part, target)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors say which file or folder cannot be written, why, and what can be done."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: str | os.PathLike[str], error: OSError) -> OutputError:
+    """The error of a file or folder that cannot be written."""
+    cause = error.strerror or type(error).__name__
+    way_out = "make room there, or choose another place" if error.errno in FULL else "choose another place"
+    return OutputError(error.errno or 0, f"{os.fspath(path)}: cannot be written ({cause}); {way_out}.")
+
+
+def check_room(path: str | os.PathLike[str]) -> None:
+    """Refuse to begin work whose results could not be written, since the disk is full."""
+    there = next(
+        folder for folder in [Path(path).absolute(), *Path(path).absolute().parents] if folder.is_dir()
+    )
+    if shutil.disk_usage(there).free < LEAST_ROOM:
+        raise unwritable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 def sync(path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from sklearn.base import ClusterMixin
 from sklearn.preprocessing import StandardScaler
 
 from viewloom import graphs, kernels, large, operators, problem, weft
+from viewloom.errors import InputError
 from viewloom.files import whole
 from viewloom.solver.shard import ViewMessage
 
@@ -38,6 +40,7 @@ FORMAT, VERSION = "viewloom-model", 1
 KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
+MODELS = ("viewloom.estimators", "viewloom.baselines")  # which call `storable` for their classes
 DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
 PathLike = str | os.PathLike[str]
 
@@ -87,7 +90,7 @@ FIELDS: dict[type, tuple[str, ...]] = {
 CLASSES: dict[str, type] = {cls.__name__: cls for cls in FIELDS}
 
 
-class DamagedFile(ValueError):
+class DamagedFile(InputError):
     """A file that is no model, or no longer the one that was written."""
 
 
@@ -105,8 +108,6 @@ def save(
     arrays: Mapping[str, Array] | None = None,
 ) -> None:
     """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it."""
-    from safetensors.numpy import save_file
-
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
     if store == "landmarks" and holds != store:
         raise ValueError(
@@ -126,7 +127,21 @@ def save(
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
     with whole(path) as part:
-        save_file(tensors.arrays, part, {KEY: _text(metadata)})
+        _write(part, tensors.arrays, {KEY: _text(metadata)})
+
+
+def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
+    """Write tensors; what the system refuses is an OSError, not safetensors' own."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(dict(arrays), path, metadata)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def load(path: PathLike) -> Any:
@@ -162,6 +177,8 @@ def load(path: PathLike) -> Any:
 def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     """A saved model with the `extra` and the `arrays` that were stored beside it."""
     metadata, arrays = _read(path)
+    for home in MODELS:
+        import_module(home)
     if metadata["digest"] != _digest(metadata, arrays):
         raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
     model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))

@@ -1,4 +1,4 @@
-"""Processes: how they are stopped, that none outlives the one that started it, and what joblib says of them."""
+"""How processes are stopped, that no worker outlives its parent, and what joblib says, in our words."""
 
 from __future__ import annotations
 

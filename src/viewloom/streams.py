@@ -1,4 +1,4 @@
-"""Standard input and output of a command that may be closed, piped into ``head``, or unable to hold a letter."""
+"""Standard streams that may be closed, piped into ``head``, or of an encoding that lacks letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ import os
 import sys
 from typing import Any
 
-PLAIN = {"█": "#", "▏": "|", "●": "o", "·": ".", "•": "*", "±": "+-", "…": "...", "─": "-", "━": "-", "→": "->"}
+PLAIN = {
+    "█": "#",
+    "▏": "|",
+    "●": "o",
+    "·": ".",
+    "•": "*",
+    "±": "+-",
+    "…": "...",
+    "─": "-",
+    "━": "-",
+    "→": "->",
+}
 NOBODY_READS = (errno.EPIPE, errno.EINVAL)  # the second on Windows
 HANDLER = "viewloom-plain"
 
@@ -17,7 +28,7 @@ HANDLER = "viewloom-plain"
 class Pipe(io.FileIO):
     """A file or pipe to write to; what nobody reads any more is dropped, as if it had been read."""
 
-    def write(self, data: Any, /) -> int | None:
+    def write(self, data: Any, /) -> int:
         """Write bytes, and say how many."""
         try:
             return super().write(data)

@@ -199,9 +199,8 @@ class Harmonise(Step):
             nothing = np.zeros(X.shape[1])
             none = np.empty((0, X.shape[1]))
             slopes = np.zeros((covariates.shape[1], X.shape[1]))
-            note = (
-                f"not harmonised: {counted(int(large.sum()), 'site')} with {asked.plan.min_site} subjects or more"
-            )
+            sites = counted(int(large.sum()), "site")
+            note = f"not harmonised: {sites} with {asked.plan.min_site} subjects or more"
             return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
         at = _looked_up(position, site)
