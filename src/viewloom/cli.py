@@ -27,6 +27,7 @@ from viewloom.console import (
     print_number,
     progress_wanted,
     say,
+    show,
     tell_error,
 )
 from viewloom.files import whole
@@ -161,7 +162,7 @@ def compare_methods(
     if as_json:
         print_json({"table": result.table.reset_index().to_dict("records")})
     elif not quiet:
-        console.print(comparison_table(result))
+        show(comparison_table(result))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         with whole(output / "comparison.csv") as part:
@@ -226,7 +227,7 @@ def _print_settings(found: Selection) -> None:
     columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
     shown = found.table.head(10)
     title = f"Best of {len(found.table)} settings, 5 folds; labels are reported, never used"
-    console.print(frame_table(title, shown[[name for name in columns if name in shown]]))
+    show(frame_table(title, shown[[name for name in columns if name in shown]]))
     say(f"Best: {found.best_params}")
 
 

@@ -29,6 +29,7 @@ from viewloom.study.check import Check
 
 console = Console()
 errors = Console(stderr=True)
+LEAST_WIDTH = 80  # of tables
 BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # of views, in the table of overlaps
 MOST_SITES = 20
@@ -100,8 +101,8 @@ def working(title: str, quiet: bool) -> Iterator[None]:
 
 
 def show(table: Table) -> None:
-    """A table, and a blank line."""
-    console.print(table)
+    """A table, and a blank line; on narrow screens lines are broken, but no number is cut."""
+    console.print(table, width=max(console.width, LEAST_WIDTH), crop=False)
     console.print()
 
 

@@ -26,15 +26,16 @@ HANDLER = "viewloom-plain"
 
 
 class Pipe(io.FileIO):
-    """A file or pipe to write to; what nobody reads any more is dropped, as if it had been read."""
+    """A file or pipe to write to; what cannot be written is dropped, and why it cannot is kept."""
+
+    failure: OSError | None = None
 
     def write(self, data: Any, /) -> int:
         """Write bytes, and say how many."""
         try:
-            return super().write(data)
+            return super().write(data) if self.failure is None else len(data)
         except OSError as error:
-            if error.errno not in NOBODY_READS:
-                raise
+            self.failure = error
             return len(data)
 
 
@@ -77,19 +78,16 @@ def _prepared(stream: Any, handle: int) -> Any:
 
 
 def close(code: int) -> int:
-    """Write what has been kept back; the exit code, which is 1 where that cannot be written."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        _drop(sys.stdout)
-        print(f"Error: the standard output cannot be written ({error.strerror}).", file=sys.stderr)
-        return code or 1
-    return code
+    """Write what has been kept back; the exit code, which is 1 where something could not be written.
 
-
-def _drop(stream: Any) -> None:
-    """Keep Python from trying again when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    That nobody reads any more, as after ``| head``, is no failure.
+    """
+    sys.stdout.flush()
+    failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
+    if failure is None or failure.errno in NOBODY_READS:
+        return code
+    print(f"Error: the standard output cannot be written ({failure.strerror}).", file=sys.stderr)
+    return code or 1
 
 
 def encodes(text: str, stream: Any) -> bool:
