@@ -188,8 +188,8 @@ def interpreters() -> dict[str, str]:
     found = {}
     for version in (f"3.{minor}" for minor in MINORS if minor != sys.version_info.minor):
         named = [*sorted(map(str, pyenv.glob(f"{version}.*/bin/python"))), shutil.which(f"python{version}")]
-        works = (path for path in named if path is not None and _is_python(path, version))
-        found |= {version: path for path in [next(works, None)] if path is not None}
+        works = [path for path in named if path is not None and _is_python(path, version)]
+        found.update({version: works[0]} if works else {})
     return found
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from viewloom import streams
-from viewloom.processes import end_children, exit_code, stop_on_signals
+from viewloom.processes import asked_to_stop, end_children, exit_code, stop_on_signals
 
 
 def main() -> int:
@@ -15,7 +15,9 @@ def main() -> int:
     stop_on_signals()
     try:
         code = _run()
-    except KeyboardInterrupt as error:  # before any command could answer
+    except BaseException as error:  # before any command could answer
+        if not (isinstance(error, KeyboardInterrupt) or asked_to_stop()):
+            raise
         print("Error: interrupted.", file=sys.stderr)
         code = exit_code(error)
     if code > 128:

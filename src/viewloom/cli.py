@@ -30,7 +30,7 @@ from viewloom.console import (
     show,
     tell_error,
 )
-from viewloom.files import whole
+from viewloom.files import check_room, whole, writing
 from viewloom.processes import exit_code
 from viewloom.selection import Selection, choose_k, select
 from viewloom.study import StudyError, read_study
@@ -155,6 +155,10 @@ def compare_methods(
     quiet: Quiet = False,
 ) -> None:
     """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
+    if output is not None:
+        with writing(output):
+            output.mkdir(parents=True, exist_ok=True)
+        check_room(output)
     views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
         raise StudyError(f"{study}: comparing methods needs diagnosis under [participants].")
@@ -164,7 +168,6 @@ def compare_methods(
     elif not quiet:
         show(comparison_table(result))
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         with whole(output / "comparison.csv") as part:
             result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
@@ -196,6 +199,8 @@ def select_parameters(
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
     if resume and output is None:
         raise StudyError("--resume goes on with the search that was to write a table: name it with --output.")
+    if output is not None:
+        check_room(output)
     views, y, k = load(study, cohort)
     known = y if len(y) == len(views) else None
     how: dict[str, Any] = {

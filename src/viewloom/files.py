@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -64,6 +64,23 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+@contextmanager
+def all_or_none(paths: Iterable[Path]) -> Iterator[None]:
+    """Take new files away again, and their folders, if not all of them could be written."""
+    files = list(paths)
+    missing = {folder for path in files for folder in path.parents if not folder.exists()}
+    try:
+        yield
+    except BaseException:
+        for path in files:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        for folder in sorted(missing, key=lambda folder: -len(folder.parts)):
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def unwritable(path: str | os.PathLike[str], error: OSError) -> OutputError:

@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn, TypeVar
 
+from viewloom.errors import InputError
+
 T = TypeVar("T")
 PATIENCE = 3.0  # seconds from a signal until the process is ended by force
 WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of a thread; seconds
+FILES, FILES_PER_JOB = 32, 4  # that are open at the same time, with some to spare
 STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP is unknown to Windows
 
 
@@ -28,7 +31,7 @@ class Stopped(KeyboardInterrupt):
         self.code = 128 + number  # as shells report it
 
 
-def exit_code(error: KeyboardInterrupt) -> int:
+def exit_code(error: BaseException) -> int:
     """The exit code of a command that was interrupted: 130 for Ctrl-C, 143 for SIGTERM."""
     return error.code if isinstance(error, Stopped) else 128 + signal.SIGINT
 
@@ -42,6 +45,11 @@ def stop_on_signals() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+
+
+def asked_to_stop() -> bool:
+    """Whether a signal was received; code that is interrupted may turn it into another error."""
+    return signal.getsignal(signal.SIGTERM) is _stop_at_once
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -89,6 +97,24 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(WATCHED_EVERY)
     os._exit(1)
+
+
+def check_open_files(n_jobs: int) -> int:
+    """Refuse to begin with more processes than files may be open for; raises the limit where it may."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return n_jobs
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = FILES + FILES_PER_JOB * n_jobs
+    if 0 <= hard < needed:
+        raise InputError(
+            f"only {hard} files may be open at the same time, and {n_jobs} jobs need {needed}: raise the "
+            f"limit (ulimit -n {needed}), or use fewer --jobs."
+        )
+    if 0 <= soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return n_jobs
 
 
 @contextmanager

@@ -78,6 +78,9 @@ def run_study(
     >>> results.sizes, (folder / "results" / "report.html").exists()
     ([20, 20, 20], True)
     """
+    from viewloom.report.drawable import check_installed
+
+    check_installed()
     with workplace(folder, resume=resume) as place:
         results = analyse(
             study,
