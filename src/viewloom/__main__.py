@@ -6,7 +6,7 @@ import os
 import sys
 
 from viewloom import streams
-from viewloom.processes import asked_to_stop, end_children, exit_code, stop_on_signals
+from viewloom.processes import end_children, exit_code, interrupted, stop_on_signals
 
 
 def main() -> int:
@@ -16,10 +16,10 @@ def main() -> int:
     try:
         code = _run()
     except BaseException as error:  # before any command could answer
-        if not (isinstance(error, KeyboardInterrupt) or asked_to_stop()):
+        if not interrupted(error):
             raise
         print("Error: interrupted.", file=sys.stderr)
-        code = exit_code(error)
+        code = exit_code()
     if code > 128:
         end_children()
     return streams.close(code)

@@ -31,7 +31,7 @@ from viewloom.console import (
     tell_error,
 )
 from viewloom.files import check_room, whole, writing
-from viewloom.processes import exit_code
+from viewloom.processes import exit_code, interrupted
 from viewloom.selection import Selection, choose_k, select
 from viewloom.study import StudyError, read_study
 from viewloom.views import Views
@@ -56,16 +56,21 @@ class Commands(TyperGroup):
         """Run the command; what goes wrong is told, not thrown."""
         try:
             return super().invoke(ctx)
-        except MemoryError:
-            tell_error(NO_MEMORY)
-            raise typer.Exit(1) from None
-        except KeyboardInterrupt as error:
-            tell_error("interrupted; earlier results are untouched.")
-            raise typer.Exit(exit_code(error)) from None
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
                 raise  # the parser's own
-            raise typer.Exit(print_error(error, ctx.params.get("debug", False))) from None
+            raise typer.Exit(_told(error, ctx.params.get("debug", False))) from None
+
+
+def _told(error: BaseException, debug: bool) -> int:
+    """Say what went wrong; the exit code."""
+    if interrupted(error):
+        tell_error("interrupted; earlier results are untouched.")
+        return exit_code()
+    if isinstance(error, MemoryError):
+        tell_error(NO_MEMORY)
+        return 1
+    return print_error(error, debug)
 
 
 app = typer.Typer(

@@ -22,7 +22,7 @@ from viewloom.console import (
     working,
 )
 from viewloom.files import check_room, whole
-from viewloom.processes import check_open_files, exit_code
+from viewloom.processes import check_open_files, exit_code, interrupted
 from viewloom.runs.prediction import check_writable
 from viewloom.runs.tables import metrics, write_json
 from viewloom.study import Study, StudyError, read_study
@@ -174,9 +174,11 @@ def resumable() -> Iterator[None]:
     """Say how to go on, to those who stop a command."""
     try:
         yield
-    except KeyboardInterrupt as error:
+    except BaseException as error:
+        if not interrupted(error):
+            raise
         tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
-        raise typer.Exit(exit_code(error)) from None
+        raise typer.Exit(exit_code()) from None
 
 
 def with_seed(study: Study, seed: int | None) -> Study:

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -21,19 +21,18 @@ PATIENCE = 3.0  # seconds from a signal until the process is ended by force
 WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of a thread; seconds
 FILES, FILES_PER_JOB = 32, 4  # that are open at the same time, with some to spare
 STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP is unknown to Windows
+TRACKER = b"resource_tracker"  # a process that tidies up after others, and ends with them
+RECEIVED: list[int] = []  # signals that ask this process to end
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal asked this process to end; handled wherever Ctrl-C is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.code = 128 + number  # as shells report it
-
-
-def exit_code(error: BaseException) -> int:
+def exit_code() -> int:
     """The exit code of a command that was interrupted: 130 for Ctrl-C, 143 for SIGTERM."""
-    return error.code if isinstance(error, Stopped) else 128 + signal.SIGINT
+    return 128 + (RECEIVED[0] if RECEIVED else signal.SIGINT)
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether an error comes from a signal; code that is interrupted may have turned it into another."""
+    return isinstance(error, KeyboardInterrupt) or bool(RECEIVED)
 
 
 def stop_on_signals() -> None:
@@ -47,37 +46,47 @@ def stop_on_signals() -> None:
             signal.signal(number, _stop)
 
 
-def asked_to_stop() -> bool:
-    """Whether a signal was received; code that is interrupted may turn it into another error."""
-    return signal.getsignal(signal.SIGTERM) is _stop_at_once
-
-
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     for name in STOPS:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop_at_once)
-    threading.Thread(target=_stop_late, args=(128 + number,), daemon=True).start()
-    raise Stopped(number)
+    RECEIVED.append(number)
+    end_children()  # before they notice that nobody waits for them, and say so
+    threading.Thread(target=_stop_late, daemon=True).start()
+    raise KeyboardInterrupt
 
 
-def _stop_late(code: int) -> None:
+def _stop_late() -> None:
     time.sleep(PATIENCE)
-    _end(code)
+    _stop_at_once()
 
 
-def _stop_at_once(number: int, frame: FrameType | None) -> None:
-    _end(128 + number)
-
-
-def _end(code: int) -> NoReturn:
+def _stop_at_once(*_: object) -> NoReturn:
     end_children()
-    os._exit(code)
+    os._exit(exit_code())
 
 
 def end_children() -> None:
     """End the processes that this one has started."""
-    for child in multiprocessing.active_children():
-        child.kill()
+    for pid in _children():
+        with suppress(OSError):
+            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _children() -> list[int]:
+    """Their numbers; those that are just being started are known to the system only."""
+    if not os.path.isdir("/proc/self"):
+        return [child.pid for child in multiprocessing.active_children() if child.pid is not None]
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_child(name)]
+
+
+def _is_child(name: str) -> bool:
+    try:
+        with open(f"/proc/{name}/stat", "rb") as stat, open(f"/proc/{name}/cmdline", "rb") as command:
+            parent = int(stat.read().rsplit(b")", 1)[1].split()[1])  # after "pid (name) state"
+            return parent == os.getpid() and TRACKER not in command.read()
+    except OSError:  # it has ended
+        return False
 
 
 def watched(function: Callable[..., T], *arguments: object) -> T:

@@ -43,7 +43,7 @@ def start(*arguments, program=PROGRAM, limit=None, **more):
 
 def finished(process):
     """Exit code, output and errors, as bytes."""
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=100)
     return process.returncode, out, err
 
 
@@ -195,7 +195,6 @@ STOPPED = {
     "select": (("--output", "settings.csv"), signal.SIGTERM, 143, "--resume goes on"),
     "compare": (("--output", "compared"), signal.SIGINT, 130, "interrupted"),
     "fit": (("--output", "run"), signal.SIGHUP, 129, "--resume goes on"),
-    "killed": (("--output", "settings.csv"), signal.SIGKILL, -9, ""),
 }
 
 
@@ -203,8 +202,7 @@ STOPPED = {
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_command_that_is_stopped_leaves_no_process(study, tmp_path, name):
     (option, file), number, code, words = STOPPED[name]
-    command = "select" if name == "killed" else name
-    process = start(command, study, option, tmp_path / file)
+    process = start(name, study, option, tmp_path / file)
     running = waited(lambda: len(workers(process.pid)) == 2 and children(process.pid), process)
     process.send_signal(number)
     began = time.monotonic()
@@ -213,14 +211,34 @@ def test_a_command_that_is_stopped_leaves_no_process(study, tmp_path, name):
         time.sleep(0.05)
     assert [pid for pid in running if alive(pid)] == []
     assert time.monotonic() - began < 5
-    assert found == code
-    if number != signal.SIGKILL:
-        assert out == b""
-        assert err.startswith(b"Error: interrupted")
-        assert err.count(b"\n") == 1
-        assert words in err.decode()
+    assert (found, out) == (code, b""), err
+    assert err.startswith(b"Error: interrupted")
+    assert err.count(b"\n") == 1
+    assert words in err.decode()
     shown = [path for path in tmp_path.rglob("*") if path.is_file() and ".unfinished" not in str(path)]
     assert shown == []
+
+
+WORKERS = """
+import sys, time
+from joblib import Parallel, delayed
+from viewloom.processes import watched
+def work(i):
+    print("at work", flush=True)
+    time.sleep(600)
+Parallel(2)(delayed(watched)(work, i) for i in range(2))
+"""
+
+
+@on_linux
+def test_workers_end_with_a_process_that_is_killed():
+    process = start(program=[sys.executable, "-c", WORKERS])
+    assert [process.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+    running = workers(process.pid)
+    assert len(running) == 2
+    process.kill()
+    process.communicate(timeout=5)  # until nobody holds its output any more
+    assert [pid for pid in running if alive(pid)] == []
 
 
 @on_linux
