@@ -29,7 +29,7 @@ from viewloom.study.check import Check
 
 console = Console()
 errors = Console(stderr=True)
-LEAST_WIDTH = 80  # of tables
+LEAST_WIDTH = 80  # narrow screens break lines, but no number is cut
 BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # of views, in the table of overlaps
 MOST_SITES = 20
@@ -43,6 +43,8 @@ REFUSED = (
     errno.EISDIR,
 )  # another place will do
 LIBRARY = str(Path(__file__).parent)
+if console.width < LEAST_WIDTH:
+    console.width = LEAST_WIDTH
 COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
 
 
@@ -101,8 +103,8 @@ def working(title: str, quiet: bool) -> Iterator[None]:
 
 
 def show(table: Table) -> None:
-    """A table, and a blank line; on narrow screens lines are broken, but no number is cut."""
-    console.print(table, width=max(console.width, LEAST_WIDTH), crop=False)
+    """A table, and a blank line."""
+    console.print(table)
     console.print()
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import viewloom as viewloom_package
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
-SOURCES = str(Path(__file__).parents[2] / "src")
 PROGRAM = [sys.executable, "-m", "viewloom"]
-VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(viewloom_package.__file__).parents[1])}
 LEAN = """
 import sys
 from viewloom.runs import stages
@@ -43,7 +44,7 @@ def start(*arguments, program=PROGRAM, limit=None, **more):
 
 def finished(process):
     """Exit code, output and errors, as bytes."""
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 
