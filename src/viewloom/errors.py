@@ -15,11 +15,24 @@ class ViewloomError(Exception):
 
 
 class InputError(ViewloomError, ValueError):
-    """Data or settings that cannot be used: a ValueError."""
+    """Data or settings that cannot be used: a ValueError.
+
+    Examples
+    --------
+    >>> from viewloom.study import StudyError
+    >>> issubclass(StudyError, InputError)
+    True
+    """
 
 
 class InputTypeError(ViewloomError, TypeError):
-    """An argument of a type that cannot be used: a TypeError."""
+    """An argument of a type that cannot be used: a TypeError.
+
+    Examples
+    --------
+    >>> issubclass(InputTypeError, (ViewloomError, TypeError))
+    True
+    """
 
 
 class MissingPackageError(ViewloomError, ImportError):
@@ -27,7 +40,14 @@ class MissingPackageError(ViewloomError, ImportError):
 
 
 class OutputError(ViewloomError, OSError):
-    """A file that cannot be written: an OSError, with its ``errno``."""
+    """A file that cannot be written: an OSError, with its ``errno``.
+
+    Examples
+    --------
+    >>> import errno
+    >>> print(OutputError(errno.ENOSPC, "model.safetensors: cannot be written"))
+    model.safetensors: cannot be written
+    """
 
     def __str__(self) -> str:
         return str(self.args[-1]) if self.args else ""
