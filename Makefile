@@ -1,5 +1,6 @@
 # The two commands at the top of the README, and their relatives. Everything is installed into .venv.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# PYTHON=... names an interpreter; without, any Python of at least 3.11 is taken (scripts/find-python.sh).
+PYTHON ?=
 BIN := .venv/bin
 
 .PHONY: demo test environments lint bench docs clean
@@ -12,7 +13,7 @@ test: .venv/installed lint ## everything that CI runs
 	sh scripts/install-chromium.sh
 	$(BIN)/pytest -n 2 --dist loadfile
 
-environments: .venv/installed ## built archives, no extras, each extra alone, the oldest versions allowed
+environments: .venv/installed ## built archives, no extras, each extra alone, the oldest versions allowed, other Pythons
 	$(BIN)/python scripts/environments.py
 
 lint: .venv/installed ## style, types, layers
@@ -30,7 +31,7 @@ docs: .venv/installed ## the documentation site, in docs/_build/html; no network
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
 
 .venv/installed: pyproject.toml
-	$(PYTHON) -m venv .venv
+	python=$$(sh scripts/find-python.sh $(if $(PYTHON),"$(PYTHON)")) && "$$python" -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet -e ".[dev]"
 	touch $@

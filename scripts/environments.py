@@ -1,6 +1,6 @@
 """Install viewloom as its users do, and see whether it works there.
 
-    python scripts/environments.py [archives] [core] [extras] [oldest]      (all of them by default)
+    python scripts/environments.py [archives] [core] [extras] [oldest] [pythons]      (all of them by default)
 
 archives
     Wheel and source archive, built twice, are the same bytes; the wheel of the source archive, too.
@@ -11,6 +11,9 @@ extras
 oldest
     The oldest versions that pyproject.toml allows, and the whole test suite (the newest versions
     are what ``make test`` installs).
+pythons
+    Every other Python of at least 3.11 that is found here, with the newest versions: types, the demo and
+    a quick part of the tests.
 
 Everything is made in a temporary folder.
 """
@@ -20,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -31,6 +35,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
+QUICK = [
+    *(f"tests/test_{name}.py" for name in ("cli", "estimator", "persistence", "views")),
+    *(f"tests/study/test_{name}.py" for name in ("check", "readers_tables", "runs")),
+    "tests/reliability/test_environments.py",
+]
+MINORS = range(11, 16)  # of Python 3
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
 OLD = ("plot", "study", "dask", "data")
 TESTS = {"omics": "tests/study/test_readers_anndata.py"}  # anndata does not allow what make test installs
@@ -92,9 +102,9 @@ def run(*command: object, cwd: Path, **environment: str) -> None:
         raise SystemExit(f"{done.stdout[-8000:]}\n{' '.join(map(str, command))[:400]} failed.")
 
 
-def environment(folder: Path, *packages: object) -> Path:
+def environment(folder: Path, *packages: object, python: str = sys.executable) -> Path:
     """A new environment with some packages; its folder of programs."""
-    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    run(python, "-m", "venv", folder / "venv", cwd=folder)
     programs = folder / "venv" / "bin"
     run(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
     return programs
@@ -172,11 +182,50 @@ def oldest(folder: Path) -> Iterator[str]:
     yield ", ".join(pins)
 
 
+def interpreters() -> dict[str, str]:
+    """Other Pythons by version, on the path or among those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {}
+    for version in (f"3.{minor}" for minor in MINORS if minor != sys.version_info.minor):
+        named = [*sorted(map(str, pyenv.glob(f"{version}.*/bin/python"))), shutil.which(f"python{version}")]
+        works = [path for path in named if path is not None and _is_python(path, version)]
+        found.update({version: works[0]} if works else {})
+    return found
+
+
+def _is_python(path: str, version: str) -> bool:
+    """Whether a program is this Python and can make environments."""
+    code = "import sys, ensurepip, venv; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout.strip() == version
+
+
+def pythons(folder: Path) -> Iterator[str]:
+    """Types, demo and some tests on every other Python; those without a classifier may lack packages."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address = wheel(folder)
+    for version, python in interpreters().items():
+        place = folder / version
+        place.mkdir()
+        try:
+            programs = environment(place, f"viewloom[dev] @ {address}", python=python)
+        except SystemExit:
+            if f"Programming Language :: Python :: {version}" in project["classifiers"]:
+                raise
+            yield f"{version}: packages cannot be had"
+            continue
+        run(programs / "mypy", "--cache-dir", place / "types", cwd=ROOT)
+        run(programs / "viewloom", "demo", "--output", place / "demo", "--quiet", cwd=place)
+        run(programs / "pytest", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *QUICK, cwd=ROOT)
+        yield f"{version}: types, demo and tests"
+
+
 CHECKED: dict[str, Callable[[Path], Iterator[str]]] = {
     "archives": archives,
     "core": core,
     "extras": extras,
     "oldest": oldest,
+    "pythons": pythons,
 }
 
 

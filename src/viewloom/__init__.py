@@ -1,24 +1,31 @@
 """viewloom weaves many views of the same subjects into one clustering and learns their weights."""
 
 from importlib import import_module as _import_module
-from typing import Any as _Any
+from importlib.util import find_spec as _find_spec
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from viewloom import datasets, inspection, kernels, metrics, simulate
-from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
-from viewloom.comparison import compare
-from viewloom.estimators import KernelMultiviewNMF
-from viewloom.metrics import clustering_report
-from viewloom.persistence import load
-from viewloom.selection import choose_k, select
-from viewloom.views import PerView, Views
+if _TYPE_CHECKING:
+    from viewloom import datasets, inspection, kernels, metrics, simulate
+    from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
+    from viewloom.comparison import compare
+    from viewloom.errors import InputError, InputTypeError, OutputError, ViewloomError
+    from viewloom.estimators import KernelMultiviewNMF
+    from viewloom.metrics import clustering_report
+    from viewloom.persistence import load
+    from viewloom.selection import choose_k, select
+    from viewloom.views import PerView, Views
 
 __version__ = "0.2.0"
 __all__ = [
     "ConcatenatedNMF",
     "GraphNMF",
+    "InputError",
+    "InputTypeError",
     "KernelMultiviewNMF",
     "MultiviewNMF",
+    "OutputError",
     "PerView",
+    "ViewloomError",
     "Views",
     "choose_k",
     "clustering_report",
@@ -31,16 +38,31 @@ __all__ = [
     "select",
     "simulate",
 ]
-_LATER = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # few need them at once
+_MODULES = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # public, beside __all__
+_HOMES = {
+    "baselines": ("ConcatenatedNMF", "GraphNMF", "MultiviewNMF"),
+    "comparison": ("compare",),
+    "errors": ("InputError", "InputTypeError", "OutputError", "ViewloomError"),
+    "estimators": ("KernelMultiviewNMF",),
+    "metrics": ("clustering_report",),
+    "persistence": ("load",),
+    "selection": ("choose_k", "select"),
+    "views": ("PerView", "Views"),
+}
 
 
-def __getattr__(name: str) -> _Any:
-    """Import a room when it is first asked for."""
-    if name in _LATER:
-        return _import_module(f"viewloom.{name}")
-    raise AttributeError(f"module 'viewloom' has no attribute {name!r}")
+def __getattr__(name: str) -> object:
+    """Import what is asked for: the command line must be able to answer Ctrl-C before numpy is imported."""
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is not None:
+        found: object = getattr(_import_module(f"viewloom.{home}"), name)
+    elif not name.startswith("_") and _find_spec(f"viewloom.{name}") is not None:
+        found = _import_module(f"viewloom.{name}")
+    else:
+        raise AttributeError(f"module 'viewloom' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    private = [name for name in globals() if name.startswith("_")]
-    return sorted({*__all__, *_LATER, *private})
+    return sorted([*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))])

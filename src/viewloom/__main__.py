@@ -1,6 +1,40 @@
-"""``python -m viewloom``: the command line, where the command itself is not on the path."""
+"""The command ``viewloom``, and ``python -m viewloom``: what a process needs before anything is imported."""
 
-from viewloom.cli import app
+from __future__ import annotations
+
+import os
+import sys
+
+from viewloom import streams
+from viewloom.processes import end_children, exit_code, interrupted, stop_on_signals
+
+
+def main() -> int:
+    """Run the command line; its exit code."""
+    streams.prepare()
+    stop_on_signals()
+    try:
+        code = _run()
+    except BaseException as error:  # before any command could answer
+        if not interrupted(error):
+            raise
+        print("Error: interrupted.", file=sys.stderr)
+        code = exit_code()
+    if code > 128:
+        end_children()
+    return streams.close(code)
+
+
+def _run() -> int:
+    os.environ["MPLBACKEND"] = "Agg"  # figures go into files: no window, and no backend that may be absent
+    from viewloom.cli import app
+
+    try:
+        app(prog_name="viewloom")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
 
 if __name__ == "__main__":
-    app(prog_name="viewloom")
+    sys.exit(main())

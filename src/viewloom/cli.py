@@ -27,9 +27,11 @@ from viewloom.console import (
     print_number,
     progress_wanted,
     say,
+    show,
     tell_error,
 )
-from viewloom.files import whole
+from viewloom.files import check_room, whole, writing
+from viewloom.processes import exit_code, interrupted
 from viewloom.selection import Selection, choose_k, select
 from viewloom.study import StudyError, read_study
 from viewloom.views import Views
@@ -43,7 +45,7 @@ NO_MEMORY = (
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line, with exit code 2 for bad input and 1 for all else."""
+    """Commands whose errors are one line, with exit code 2 for bad input, 130 for Ctrl-C, 1 for all else."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--debug`` may stand anywhere."""
@@ -54,13 +56,21 @@ class Commands(TyperGroup):
         """Run the command; what goes wrong is told, not thrown."""
         try:
             return super().invoke(ctx)
-        except MemoryError:
-            tell_error(NO_MEMORY)
-            raise typer.Exit(1) from None
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
                 raise  # the parser's own
-            raise typer.Exit(print_error(error, ctx.params.get("debug", False))) from None
+            raise typer.Exit(_told(error, ctx.params.get("debug", False))) from None
+
+
+def _told(error: BaseException, debug: bool) -> int:
+    """Say what went wrong; the exit code."""
+    if interrupted(error):
+        tell_error("interrupted; earlier results are untouched.")
+        return exit_code()
+    if isinstance(error, MemoryError):
+        tell_error(NO_MEMORY)
+        return 1
+    return print_error(error, debug)
 
 
 app = typer.Typer(
@@ -150,6 +160,10 @@ def compare_methods(
     quiet: Quiet = False,
 ) -> None:
     """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
+    if output is not None:
+        with writing(output):
+            output.mkdir(parents=True, exist_ok=True)
+        check_room(output)
     views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
         raise StudyError(f"{study}: comparing methods needs diagnosis under [participants].")
@@ -157,9 +171,8 @@ def compare_methods(
     if as_json:
         print_json({"table": result.table.reset_index().to_dict("records")})
     elif not quiet:
-        console.print(comparison_table(result))
+        show(comparison_table(result))
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         with whole(output / "comparison.csv") as part:
             result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
@@ -191,6 +204,8 @@ def select_parameters(
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
     if resume and output is None:
         raise StudyError("--resume goes on with the search that was to write a table: name it with --output.")
+    if output is not None:
+        check_room(output)
     views, y, k = load(study, cohort)
     known = y if len(y) == len(views) else None
     how: dict[str, Any] = {
@@ -222,7 +237,7 @@ def _print_settings(found: Selection) -> None:
     columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
     shown = found.table.head(10)
     title = f"Best of {len(found.table)} settings, 5 folds; labels are reported, never used"
-    console.print(frame_table(title, shown[[name for name in columns if name in shown]]))
+    show(frame_table(title, shown[[name for name in columns if name in shown]]))
     say(f"Best: {found.best_params}")
 
 

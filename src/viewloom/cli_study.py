@@ -21,7 +21,8 @@ from viewloom.console import (
     tell_error,
     working,
 )
-from viewloom.files import whole
+from viewloom.files import check_room, whole
+from viewloom.processes import check_open_files, exit_code, interrupted
 from viewloom.runs.prediction import check_writable
 from viewloom.runs.tables import metrics, write_json
 from viewloom.study import Study, StudyError, read_study
@@ -31,7 +32,12 @@ from viewloom.study.check import Check
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 HERE = Path("study.toml")
 Seeds = Annotated[int, typer.Option(min=1, help="Random seeds of each method that is compared.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Fits that run side by side; results do not depend on it.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        min=1, callback=check_open_files, help="Fits that run side by side; results do not depend on it."
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
@@ -75,7 +81,8 @@ def init(
     with whole(target) as part:
         part.write_text(text, encoding="utf-8")
     if schema:
-        write_json(json_schema(), folder / "study.schema.json")
+        with whole(folder / "study.schema.json") as part:
+            write_json(json_schema(), part)
     if not quiet:
         say(f"{target} written; read it through. Next:")
         say(f"  viewloom check {target}")
@@ -90,6 +97,8 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Show who has what, what is missing and what fit would leave out, before anything runs."""
+    if picture is not None and not picture.absolute().parent.is_dir():
+        raise StudyError(f"{picture.parent}: no such folder.")
     with working("Reading files", quiet or as_json):
         found = check_files(read_study(study))
     if as_json:
@@ -109,8 +118,6 @@ def check(
 def _draw(found: Check, path: Path) -> None:
     from viewloom.study.picture import overlaps
 
-    if not path.absolute().parent.is_dir():
-        raise StudyError(f"{path.parent}: no such folder.")
     figure: Any = overlaps(found).figure
     if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
         raise StudyError(f"{path}: pictures are .png, .svg or .pdf.")
@@ -143,6 +150,7 @@ def fit(
     """Cluster the subjects of a study, and write tables, the model and a report into one folder."""
     found = with_seed(read_study(study), seed)
     folder = output or study.with_name(f"{study.stem}-results")
+    check_room(folder)
     with resumable():
         results = runs.run_study(
             found,
@@ -168,9 +176,11 @@ def resumable() -> Iterator[None]:
     """Say how to go on, to those who stop a command."""
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if not interrupted(error):
+            raise
         tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
-        raise typer.Exit(1) from None
+        raise typer.Exit(exit_code()) from None
 
 
 def with_seed(study: Study, seed: int | None) -> Study:

@@ -26,7 +26,7 @@ from viewloom.estimators import KernelMultiviewNMF
 from viewloom.kernels import Gaussian, Polynomial
 from viewloom.matching import matched_values
 from viewloom.metrics import clustering_report
-from viewloom.processes import told_of_lost_processes
+from viewloom.processes import told_of_lost_processes, watched
 from viewloom.threads import one_thread
 from viewloom.views import PerView, Views
 
@@ -123,7 +123,7 @@ def compare(
     k = n_clusters or len(np.unique(y))
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     tasks = [(method, seed) for method in chosen for seed in numbers]
-    calls = (delayed(method.run)(views, y, k, seed) for method, seed in tasks)
+    calls = (delayed(watched)(method.run, views, y, k, seed) for method, seed in tasks)
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
     with told_of_lost_processes():
         runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,11 +21,12 @@ from rich.table import Table
 from rich.text import Text
 
 from viewloom.comparison import SCORES, Comparison
+from viewloom.errors import ViewloomError
 from viewloom.runs import Results
 from viewloom.runs.tables import agreement, plain, weights_table
 from viewloom.selection import ClusterNumber
+from viewloom.streams import encodes
 from viewloom.study.check import Check
-from viewloom.study.errors import StudyError
 from viewloom.visible import visible
 
 
@@ -37,11 +40,22 @@ class Safe(Console):
 
 console = Safe()
 errors = Safe(stderr=True)
+LEAST_WIDTH = 80  # narrow screens break lines, but no number is cut
 BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # of views, in the table of overlaps
 MOST_SITES = 20
 MOST_NOTES = 12
+REFUSED = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+)  # another place will do
 LIBRARY = str(Path(__file__).parent)
+if console.width < LEAST_WIDTH:
+    console.width = LEAST_WIDTH
 COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
 
 
@@ -79,7 +93,8 @@ def bar(share: float) -> str:
 
 def print_json(content: Any) -> None:
     """JSON on the standard output, and nothing else."""
-    print(_inert_json(json.dumps(plain(content), indent=1, ensure_ascii=False)))
+    text = json.dumps(plain(content), indent=1, ensure_ascii=False)
+    print(_inert_json(text) if encodes(text, sys.stdout) else json.dumps(plain(content), indent=1))
 
 
 def _inert_json(text: str) -> str:
@@ -133,7 +148,7 @@ def print_error(error: BaseException, debug: bool) -> int:
     if is_ours(error):
         for line in str(error).split("\n"):
             tell_error(line)
-        return 2
+        return 1 if isinstance(error, OSError) and error.errno not in REFUSED else 2
     cause = error.strerror if isinstance(error, OSError) and error.strerror else "the program failed"
     tell_error(f"{cause} ({type(error).__name__}); --debug shows where.")
     return 2 if isinstance(error, (FileNotFoundError, PermissionError)) else 1
@@ -144,11 +159,13 @@ def is_ours(error: BaseException) -> bool:
 
     Python's own errors in lines of viewloom, such as that of ``float("text")``, are not.
     """
+    if isinstance(error, ViewloomError):
+        return True
     innermost = traceback.extract_tb(error.__traceback__)[-1:]
     raised = any(
         frame.filename.startswith(LIBRARY) and (frame.line or "").startswith("raise") for frame in innermost
     )
-    return isinstance(error, StudyError) or (isinstance(error, (ValueError, ImportError)) and raised)
+    return isinstance(error, (ValueError, ImportError)) and raised
 
 
 def print_check(check: Check) -> None:

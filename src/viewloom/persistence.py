@@ -22,6 +22,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 
+from viewloom.errors import InputError
 from viewloom.files import special, whole
 from viewloom.persistence_v1 import upgraded
 from viewloom.stored import REGISTRY, tag_of
@@ -38,12 +40,13 @@ FORMAT, VERSION = "viewloom-model", 2
 KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
+MODELS = ("viewloom.estimators", "viewloom.baselines")  # import them, and all tags are known
 DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
 STORES = ("auto", "landmarks")
 PathLike = str | os.PathLike[str]
 
 
-class DamagedFile(ValueError):
+class DamagedFile(InputError):
     """A file that is no model, or no longer the one that was written."""
 
 
@@ -64,8 +67,6 @@ def save(
 
     `mode` are the permissions of the file, less what the umask takes away.
     """
-    from safetensors.numpy import save_file
-
     if store not in STORES:
         raise ValueError(f"store must be one of {list(STORES)}, got {store!r}.")
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
@@ -87,7 +88,21 @@ def save(
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
     with whole(path, mode) as part:
-        save_file(tensors.arrays, part, {KEY: _text(metadata)})
+        _write(part, tensors.arrays, {KEY: _text(metadata)})
+
+
+def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
+    """Write tensors; what the system refuses is an OSError, not safetensors' own."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(dict(arrays), path, metadata)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def load(path: PathLike) -> Any:
@@ -123,6 +138,8 @@ def load(path: PathLike) -> Any:
 def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     """A saved model with the `extra` and the `arrays` that were stored beside it."""
     metadata, arrays = _read(path)
+    for home in MODELS:
+        import_module(home)
     if metadata["digest"] != _digest(metadata, arrays):
         raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
     model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))

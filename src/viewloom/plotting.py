@@ -8,7 +8,9 @@ ones. Names from files are drawn as they are, never as formulas. For axes of you
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from textwrap import wrap
 from typing import Any
@@ -23,6 +25,7 @@ from viewloom.inspection import ViewContributions
 try:
     from matplotlib import pyplot
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.image import AxesImage
     from matplotlib.ticker import MaxNLocator, NullFormatter
@@ -56,6 +59,7 @@ WIDTH = 3.5  # inches: a journal column
 LARGE, SMALL, LEAST = 8.0, 7.0, 4.5  # font sizes in points
 LETTER = 0.58  # mean width of a letter, in font sizes
 NOTHING = 0.01  # a share of membership too small to speak of
+FOR_FILES: ContextVar[bool] = ContextVar("FOR_FILES", default=False)  # see `for_files`
 TORN = 0.6  # a sample whose largest membership is below this is torn
 
 
@@ -567,10 +571,26 @@ def _count(n: int, what: str) -> str:
 def _axes(ax: Axes | None, width: float, height: float) -> Axes:
     """The axes given, or those of a new figure of that size in inches."""
     if ax is None:
-        ax = pyplot.subplots(figsize=(width, height), dpi=150, layout="constrained")[1]
+        ax = _new_figure(width, height).subplots()
     ax.tick_params(labelsize=SMALL, length=2.5, width=0.6)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    """A figure of a size in inches; one of pyplot, which notebooks show, unless it is for a file only."""
+    make: Any = Figure if FOR_FILES.get() else pyplot.figure
+    return make(figsize=(width, height), dpi=150, layout="constrained")
+
+
+@contextmanager
+def for_files() -> Iterator[None]:
+    """Draw without pyplot, which needs a backend that works: for figures that only go into files."""
+    token = FOR_FILES.set(True)
+    try:
+        yield
+    finally:
+        FOR_FILES.reset(token)
 
 
 def _labels(ax: Axes, title: str, x: str, y: str) -> None:
@@ -630,9 +650,8 @@ def _list_size(names: Sequence[str]) -> tuple[float, float]:
 def _grid_axes(n: int, width: float, height: float) -> Array:
     """Axes of a new figure for n maps of that size, two to a row."""
     rows, columns = -(-n // 2), min(n, 2)
-    size = (columns * width, rows * height)
-    axes = pyplot.subplots(rows, columns, figsize=size, dpi=150, layout="constrained", squeeze=False)[1]
-    return np.asarray(axes)
+    figure = _new_figure(columns * width, rows * height)
+    return np.asarray(figure.subplots(rows, columns, squeeze=False))
 
 
 def _named_rows(ax: Axes, names: Sequence[str], positions: Array | None = None) -> None:

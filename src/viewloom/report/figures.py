@@ -15,6 +15,7 @@ import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown
 from viewloom.report.captions import TOP, certainty
+from viewloom.report.drawable import check_installed
 from viewloom.report.findings import Findings, findings
 from viewloom.report.presence import complete, patterns_of, shown_patterns, view_sizes
 from viewloom.report.privacy import plain
@@ -44,17 +45,17 @@ def figures(results: Results, summary: dict[str, Any]) -> dict[str, str]:
     dict of str to str
         ``<svg>`` elements by the id of the figure. They hold no style, script or reference to elsewhere.
     """
-    try:
-        from matplotlib import pyplot, rc_context
-    except ImportError as error:
-        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[study]") from error
+    check_installed()
+    from matplotlib import rc_context
+
+    from viewloom.plotting import for_files
+
     found, drawn = findings(results), {}
-    with rc_context(STYLE):
+    with rc_context(STYLE), for_files():
         for figure in summary["figures"]:
             ax = DRAW[figure["kind"]](results, found, figure["view"])
             canvas: Any = ax.figure
             drawn[figure["id"]] = inline_svg(canvas, figure["id"])
-            pyplot.close(canvas)
     return drawn
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from viewloom.files import PRIVATE, sync, whole
+from viewloom.files import PRIVATE, sync, whole, writing
 from viewloom.progress import progress_bar
 from viewloom.runs import tables
 from viewloom.runs.analysis import analyse, check_unchanged
@@ -78,6 +78,9 @@ def run_study(
     >>> results.sizes, (folder / "results" / "report.html").exists()
     ([20, 20, 20], True)
     """
+    from viewloom.report.drawable import check_installed
+
+    check_installed()
     with workplace(folder, resume=resume) as place:
         results = analyse(
             study,
@@ -147,13 +150,13 @@ def _publish(
     place: Workplace, results: Results, subjects: bool, progress: bool, verify: Callable[[], None]
 ) -> list[Path]:
     """Fill the new folder, make sure that it is on disk, and let it take the old one's place."""
-    place.new.mkdir()
-    with progress_bar("Writing results", len(PARTS), progress) as tick:
+    with writing(place.target), progress_bar("Writing results", len(PARTS), progress) as tick:
+        place.new.mkdir()
         for write_part in PARTS:
             write_part(place.new, results, subjects)
             tick(1)
-    for path in [*place.new.iterdir(), place.new]:
-        sync(path)
+        for path in [*place.new.iterdir(), place.new]:
+            sync(path)
     verify()
     if place.target.exists():
         place.target.rename(place.old)

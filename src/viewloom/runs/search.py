@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from viewloom.files import sync
+from viewloom.files import sync, writing
 from viewloom.runs import tables
 from viewloom.runs.workplace import workplace
 from viewloom.selection import ClusterNumber, Selection
@@ -59,12 +59,13 @@ def search(
         kept = place.checkpoints / fingerprint(views, settings)
         kept.mkdir(parents=True, exist_ok=True)
         found = find(checkpoint=kept / "searching.json")
-        place.new.mkdir()
         part = place.new / place.target.name
-        tables.write_csv(found.table, part)
-        sync(part)
-        part.replace(place.target)
-        sync(place.target.parent)
+        with writing(place.target):
+            place.new.mkdir()
+            tables.write_csv(found.table, part)
+            sync(part)
+            part.replace(place.target)
+            sync(place.target.parent)
     return found
 
 

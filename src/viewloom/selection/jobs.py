@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.files import special, whole
-from viewloom.processes import told_of_lost_processes
+from viewloom.processes import told_of_lost_processes, watched
 from viewloom.threads import one_thread
 from viewloom.views import Views
 
@@ -106,7 +106,7 @@ class Jobs:
 
     def run(self, function: Callable[..., Record], units: Mapping[str, Sequence[Any]]) -> None:
         """Call ``function(*arguments)`` for every unit that is pending."""
-        calls = (delayed(_named)(name, function, units[name]) for name in self.pending(list(units)))
+        calls = (delayed(watched)(_named, name, function, units[name]) for name in self.pending(list(units)))
         finished = Parallel(self.n_jobs, batch_size=1, return_as="generator_unordered")(calls)
         with told_of_lost_processes():
             for name, record in finished:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from viewloom.errors import InputError
 from viewloom.files import special
 from viewloom.visible import visible
 
 
-class StudyError(ValueError):
+class StudyError(InputError):
     """A mistake in a study's files or settings: one line that names it and the way out."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom._cohort.facts import facts, region_table
+from viewloom.files import all_or_none, writing
 from viewloom.simulate import Cohort, adni_like
 from viewloom.study.errors import StudyError
 
@@ -138,11 +139,12 @@ def write_example(
         raise StudyError(f"{folder}: {existing} files of a study are there already; give another folder.")
     to_bed = _to_bed()
     cohort = adni_like(*sizes, missing=missing, random_state=random_state)
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    to_bed(folder / GENOTYPES, *_genotypes(cohort))
-    _write_tables(cohort, folder)
-    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+    with writing(folder), all_or_none(paths):
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        _write_tables(cohort, folder)
+        to_bed(folder / GENOTYPES, *_genotypes(cohort))
+        (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     return paths
 
 

@@ -103,7 +103,7 @@ class Keep(Step):
             )
         causes = ((empty, "without any value"), (constant, "with a single value"))
         notes = [
-            f"{counted(found.sum(), 'column')} {cause} left out: {listed(asked.features[found])}"
+            f"{counted(int(found.sum()), 'column')} {cause} left out: {listed(list(asked.features[found]))}"
             for found, cause in causes
             if found.any()
         ]
@@ -199,9 +199,8 @@ class Harmonise(Step):
             nothing = np.zeros(X.shape[1])
             none = np.empty((0, X.shape[1]))
             slopes = np.zeros((covariates.shape[1], X.shape[1]))
-            note = (
-                f"not harmonised: {counted(large.sum(), 'site')} with {asked.plan.min_site} subjects or more"
-            )
+            sites = counted(int(large.sum()), "site")
+            note = f"not harmonised: {sites} with {asked.plan.min_site} subjects or more"
             return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
         at = _looked_up(position, site)
@@ -278,7 +277,8 @@ def _looked_up(position: Array, site: Array) -> Array:
 
 def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[str, ...]:
     small = ~large & (sizes > 0)
-    who = f"{counted(sizes[small].sum(), 'subject')} of {counted(small.sum(), 'site')}"
+    subjects, sites = int(sizes[small].sum()), int(small.sum())
+    who = f"{counted(subjects, 'subject')} of {counted(sites, 'site')}"
     note = f"{who} with fewer than {least}, not harmonised"
     return (note,) * bool(small.any())
 

@@ -1,0 +1,283 @@
+"""The command line in processes of its own: signals, streams, limits and variables of the environment."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import viewloom as viewloom_package
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
+PROGRAM = [sys.executable, "-m", "viewloom"]
+VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(viewloom_package.__file__).parents[1])}
+LEAN = """
+import sys
+from viewloom.runs import stages
+from viewloom.__main__ import main
+stages.REFITS = 2
+sys.exit(main())
+"""  # fewer refits than `viewloom` makes, or tests would take minutes
+
+
+def start(*arguments, program=PROGRAM, limit=None, **more):
+    """A running command; ``limit`` is how many files it may open."""
+    variables = {
+        name: value for name, value in {**os.environ, **VARIABLES, **more}.items() if value is not None
+    }
+    return subprocess.Popen(
+        [*program, *map(str, arguments)],
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=limit,
+    )
+
+
+def finished(process):
+    """Exit code, output and errors, as bytes."""
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def shell(line, *arguments, **more):
+    """A command in a line of a shell, where it is ``"$@"``."""
+    return start(*PROGRAM, *arguments, program=["bash", "-o", "pipefail", "-c", line, "bash"], **more)
+
+
+def fewest_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+
+
+@pytest.fixture(scope="module")
+def study(small_study, tmp_path_factory):
+    return small_study(tmp_path_factory.mktemp("environments")) / "study.toml"
+
+
+@pytest.fixture(scope="module")
+def hostile_run(study, tmp_path_factory):
+    """A fit where almost nothing is as it should be: exit code, output, errors, and the run folder."""
+    place = tmp_path_factory.mktemp("hostile")
+    (place / "home").mkdir(0o555)
+    variables = {
+        "MPLBACKEND": "no-such-backend",
+        "PYTHONIOENCODING": "ascii",
+        "HOME": str(place / "home" / "missing"),
+        "MPLCONFIGDIR": None,
+        "XDG_CACHE_HOME": None,
+        "TMPDIR": str(place / "missing"),
+        "LC_ALL": "de_DE.UTF-8",
+        "TERM": "dumb",
+        "COLUMNS": "20",
+        "NO_COLOR": "1",
+    }
+    program = [sys.executable, "-c", LEAN]
+    told = finished(start("fit", study, "--output", place / "run", "--jobs", 1, program=program, **variables))
+    return *told, place / "run"
+
+
+def test_fit_in_a_hostile_environment(hostile_run):
+    code, out, err, run = hostile_run
+    assert (code, err) == (0, b"")
+    text = out.decode("ascii")
+    assert f"Results in {run}" in text
+    assert "?" not in text  # whatever is drawn has a form of ASCII
+    assert "\x1b" not in text
+    assert all(word in text for word in ("vbm", "fdg", "weight", "stability", "features"))  # nothing cut
+    assert "<svg" in (run / "report.html").read_text(encoding="utf-8")
+    weights = (run / "weights.csv").read_text(encoding="utf-8").splitlines()
+    assert 0 < float(weights[1].split(",")[1]) < 1  # decimal points, whatever the locale
+
+
+READ = {
+    "head": ('"$@" | head -n 1', {}, 0, ""),
+    "no stdout": ('"$@" >&-', {}, 0, ""),
+    "no streams": ('"$@" <&- >&- 2>&-', {}, 0, ""),
+    "full stdout": ('"$@" > /dev/full', {}, 1, "the standard output cannot be written"),
+    "cp1252": ('"$@"', {"PYTHONIOENCODING": "cp1252"}, 0, ""),
+    "C": ('"$@"', {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "HOME": None}, 0, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def checked(study):
+    """All of `READ`, side by side."""
+    running = {name: shell(line, "check", study, **more) for name, (line, more, *_) in READ.items()}
+    running["json"] = start("check", study, "--json", PYTHONIOENCODING="ascii")
+    return {name: finished(process) for name, process in running.items()}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_streams(checked, name):
+    code, out, err = checked[name]
+    expected, words = READ[name][2:]
+    assert code == expected
+    assert err.count(b"\n") == (1 if words else 0)
+    assert words in err.decode()
+    if name not in ("no stdout", "no streams", "full stdout"):
+        assert out.startswith(b"Small ")
+    if name in ("cp1252", "C"):
+        assert b"Diagnoses" in out
+
+
+def test_json_is_whole_in_every_encoding(checked):
+    code, out, _ = checked["json"]
+    assert code == 0
+    assert json.loads(out.decode("ascii"))["subjects"] == 42
+
+
+def test_an_unreadable_error_still_has_its_code(tmp_path):
+    assert finished(shell('"$@" 2>&-', "check", tmp_path / "nothing.toml")) == (2, b"", b"")
+
+
+def test_too_few_files_are_known_before_work_begins(study, tmp_path):
+    code, _, err = finished(start("fit", study, "--output", tmp_path / "run", limit=fewest_files))
+    assert code == 2
+    assert err.startswith(b"Error: only 24 files may be open at the same time")
+    assert err.count(b"\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def children(pid):
+    """Processes that a process has started."""
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(child) for child in found]
+
+
+def workers(pid):
+    """Those of joblib among them."""
+    return [child for child in children(pid) if b"popen_loky" in _command(child)]
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def waited(found, process, seconds=120):
+    """What ``found()`` returns, once it is something."""
+    for _ in range(seconds * 50):
+        if result := found():
+            return result
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    raise TimeoutError
+
+
+def catches(pid, number):
+    """Whether a process answers a signal by itself."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.split("SigCgt:")[1].split()[0], 16)
+    return bool(caught >> (number - 1) & 1)
+
+
+on_linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are read from /proc")
+STOPPED = {
+    "select": (("--output", "settings.csv"), signal.SIGTERM, 143, "--resume goes on"),
+    "compare": (("--output", "compared"), signal.SIGINT, 130, "interrupted"),
+    "fit": (("--output", "run"), signal.SIGHUP, 129, "--resume goes on"),
+}
+
+
+@on_linux
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_command_that_is_stopped_leaves_no_process(study, tmp_path, name):
+    (option, file), number, code, words = STOPPED[name]
+    process = start(name, study, option, tmp_path / file)
+    running = waited(lambda: len(workers(process.pid)) == 2 and children(process.pid), process)
+    process.send_signal(number)
+    began = time.monotonic()
+    found, out, err = finished(process)  # which waits until nobody holds its output any more
+    while any(map(alive, running)) and time.monotonic() - began < 5:
+        time.sleep(0.05)
+    assert [pid for pid in running if alive(pid)] == []
+    assert time.monotonic() - began < 5
+    assert (found, out) == (code, b""), err
+    assert err.startswith(b"Error: interrupted")
+    assert err.count(b"\n") == 1
+    assert words in err.decode()
+    shown = [path for path in tmp_path.rglob("*") if path.is_file() and ".unfinished" not in str(path)]
+    assert shown == []
+
+
+WORKERS = """
+import sys, time
+from joblib import Parallel, delayed
+from viewloom.processes import watched
+def work(i):
+    print("at work", flush=True)
+    time.sleep(600)
+Parallel(2)(delayed(watched)(work, i) for i in range(2))
+"""
+
+
+@on_linux
+def test_workers_end_with_a_process_that_is_killed():
+    process = start(program=[sys.executable, "-c", WORKERS])
+    assert [process.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+    running = workers(process.pid)
+    assert len(running) == 2
+    process.kill()
+    process.communicate(timeout=5)  # until nobody holds its output any more
+    assert [pid for pid in running if alive(pid)] == []
+
+
+@on_linux
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_during_imports(study, number, code):
+    process = start("check", study)
+    waited(lambda: catches(process.pid, signal.SIGTERM), process)
+    process.send_signal(number)
+    assert finished(process) == (code, b"", b"Error: interrupted.\n")
+
+
+@on_linux
+def test_nohup_is_respected(study):
+    process = shell('trap "" HUP; exec "$@"', "check", study)
+    waited(lambda: catches(process.pid, signal.SIGTERM), process)
+    process.send_signal(signal.SIGHUP)
+    code, out, err = finished(process)
+    assert (code, err) == (0, b"")
+    assert out.startswith(b"Small ")
+
+
+def test_make_takes_any_python_that_is_new_enough(tmp_path):
+    script = Path(__file__).parents[2] / "scripts" / "find-python.sh"
+    if not script.exists() or shutil.which("sh") is None:
+        pytest.skip("the sources are not here")
+    place = tmp_path / "with blanks"
+    place.mkdir()
+    new, old, bare = (place / name for name in ("new python", "old", "bare"))
+    new.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    old.write_text("#!/bin/sh\nexit 1\n")
+    bare.write_text('#!/bin/sh\ncase "$2" in *version_info*) exit 0;; esac\nexit 1\n')
+    for program in (new, old, bare):
+        program.chmod(0o755)
+
+    def find(*candidates):
+        return subprocess.run(["sh", script, *candidates], capture_output=True, text=True)
+
+    assert find(old, bare, new).stdout.strip() == str(new)
+    assert find(old).returncode == find(bare).returncode == 1
+    assert "No Python 3.11 or newer" in find(old).stderr
+    assert "venv" in find(bare).stderr
