@@ -30,6 +30,7 @@ BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # of views, in the table of overlaps
 MOST_SITES = 20
 MOST_NOTES = 12
+MOST_ASIDE = 20  # columns
 LIBRARY = str(Path(__file__).parent)
 COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
 
@@ -135,6 +136,8 @@ def print_check(check: Check) -> None:
         for name, v in check.views.iterrows()
     )
     show(rows_of(views, rows))
+    if check.aside:
+        show(_aside(check))
     if len(check.views) > 1 and len(check.overlaps):
         show(_overlaps(check))
     if check.diagnoses:
@@ -146,6 +149,15 @@ def print_check(check: Check) -> None:
 
 def _missing(view: pd.Series) -> str:
     return f"{view['missing']} ({view['missing_share']:.1%})"
+
+
+def _aside(check: Check) -> Table:
+    """Columns that are no features, and why."""
+    table = table_of("Columns set aside", "view", "column", "why", text=3)
+    rows = [(view, name, why) for view, found in check.aside.items() for name, why in found.items()]
+    if len(rows) > MOST_ASIDE:
+        table.caption = f"{len(rows) - MOST_ASIDE} more columns; --json shows all"
+    return rows_of(table, rows[:MOST_ASIDE])
 
 
 def _sites(check: Check) -> Table:
@@ -200,6 +212,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "views": check.views.to_dict("index"),
         "overlaps": patterns,
         "constant": check.constant,
+        "aside": check.aside,
         "sites": sites,
         "diagnoses": check.diagnoses,
         "notes": check.notes,

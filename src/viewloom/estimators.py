@@ -278,16 +278,25 @@ class KernelMultiviewNMF(MultiviewClusterer):
         -------
         self
         """
+        self._check_parameters()
+        if self._is_large(X):
+            return self._fit_large(Blocks(X))
+        views = self._check_views(whole(X))
+        return self._fit_problem(self._build(views))
+
+    def _check_input(self, X: Any) -> None:
+        """Refuse what `fit` would refuse, without fitting."""
+        model = clone(self)
+        model._check_parameters()
+        model._check_views(whole(X))
+
+    def _check_parameters(self) -> None:
         self._validate_params()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
             raise ValueError(
                 "sharpness charges for memberships that sum to one: "
                 "with membership='nonnegative' pass sharpness=0."
             )
-        if self._is_large(X):
-            return self._fit_large(Blocks(X))
-        views = self._check_views(whole(X))
-        return self._fit_problem(self._build(views))
 
     def _fit_problem(self, problem: Problem) -> KernelMultiviewNMF:
         """Fit on kernels and graphs that are built already, for searches over `lam`, `theta` and `gamma`."""

@@ -1,6 +1,7 @@
 """Preparation: what is learned from training subjects, stored, and applied to others."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -298,7 +299,7 @@ def planted(n=120, seed=0):
 class TestConstantAmongControls:
     """Features that do not vary among controls are those that tell most of a disease."""
 
-    SETTINGS = {"residualise": ["age", "sex"], "diagnosis": "dx", "controls": "CN"}
+    SETTINGS: ClassVar = {"residualise": ["age", "sex"], "diagnosis": "dx", "controls": "CN"}
 
     @pytest.mark.parametrize(
         "more", [{}, {"standardise": True}, {"impute": "knn"}, {**SITES}, {**SITES, "standardise": True}]

@@ -224,8 +224,8 @@ class Harmonise(Step):
 class Residualise(Step):
     """Effects of covariates taken out, at the mean of those they were learned from.
 
-    ``X - (C - centre) slopes``; slopes are 0 where nothing can be learned of a column. Columns of which nothing
-    is left in anybody are set to their `level`.
+    ``X - (C - centre) slopes``; slopes are 0 where nothing can be learned of a column. Columns of which
+    nothing is left in anybody are set to their `level`.
     """
 
     centre: Array
