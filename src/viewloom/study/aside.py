@@ -34,6 +34,8 @@ ROUNDING = 1e-9  # share of a column's range
 SAME = 1e-4  # standard deviations by which copies may differ, as one may be rounded
 MOST_TOLD = 6  # columns in a note
 ROW_NUMBERS, SERIES = "row numbers", "a number series in the order of the rows"
+RUNNING = "running numbers, as of rows in another order"
+MOST_RUNNING = 2  # columns; a table with more of them holds ranks
 NUMBER_OF_ID = "the number of the id"
 WAY_BACK = "name a column in full under columns to use it as a feature"
 
@@ -80,7 +82,8 @@ def counters(frame: pd.DataFrame) -> Why:
             why = NUMBER_OF_ID
         if why is not None:
             found[name] = why
-    return found
+    ranks = list(found.values()).count(RUNNING) > MOST_RUNNING
+    return {name: why for name, why in found.items() if not (ranks and why == RUNNING)}
 
 
 def sorted_by(frame: pd.DataFrame) -> list[str]:
@@ -129,8 +132,10 @@ def _counter(name: str, x: Array, orders: tuple[Array, ...]) -> str | None:
     likely = folded(name) in COUNTERS
     if integers and (n >= LEAST_ROWS or likely):
         running = span == n and values.min() in (0.0, 1.0)
-        if running or (ordered and (likely or span <= DENSE * n)):
+        if ordered and (likely or running or span <= DENSE * n):
             return ROW_NUMBERS
+        if running:
+            return ROW_NUMBERS if likely else RUNNING
     return SERIES if n >= LEAST_ROWS and any(map(_equally_spaced, lines)) else None
 
 
