@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from viewloom import KernelMultiviewNMF
 from viewloom.runs import prepare
-from viewloom.study import StudyError, check, load, read_study
+from viewloom.study import StudyError, check, load, read_study, write_example
 from viewloom.study.check import examine
 
 WHOLE = STUDY.replace('columns = ["LH*", "LA*", "LP*"]\n', "").replace(
@@ -283,8 +283,17 @@ def test_a_table_as_r_and_pandas_write_it(folder, truth, rownames):
     assert_same_features(folder, truth)
 
 
+def test_a_part_of_an_outcome_is_no_copy(tmp_path):
+    """Variants from which the APOE genotype is made, which is an outcome of the example."""
+    path = write_example(tmp_path, sizes=(40, 40, 40))[0]
+    found = check(read_study(path))
+    assert "apoe" in read_study(path).participants.outcomes
+    assert found.aside == {}
+    assert found.ok
+
+
 def test_real_measures_are_no_leaks(folder):
-    """Sorted, ranked, whole numbers, two values, a series of its own: none of them copies anything."""
+    """Sorted, ranked, whole numbers, two values: none of them copies anything."""
     rng = np.random.default_rng(0)
 
     def add(frame):

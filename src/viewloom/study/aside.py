@@ -35,7 +35,8 @@ SAME = 1e-4  # standard deviations by which copies may differ, as one may be rou
 MOST_TOLD = 6  # columns in a note
 ROW_NUMBERS, SERIES = "row numbers", "a number series in the order of the rows"
 RUNNING = "running numbers, as of rows in another order"
-MOST_RUNNING = 2  # columns; a table with more of them holds ranks
+MOST_ALIKE = 2  # columns of such numbers; a table with more of them holds ranks, or a simulation
+COARSE = ("diagnosis", "site")  # of which codes with fewer levels are copies, too
 NUMBER_OF_ID = "the number of the id"
 WAY_BACK = "name a column in full under columns to use it as a feature"
 
@@ -82,8 +83,8 @@ def counters(frame: pd.DataFrame) -> Why:
             why = NUMBER_OF_ID
         if why is not None:
             found[name] = why
-    ranks = list(found.values()).count(RUNNING) > MOST_RUNNING
-    return {name: why for name, why in found.items() if not (ranks and why == RUNNING)}
+    many = [why for why in (RUNNING, SERIES) if list(found.values()).count(why) > MOST_ALIKE]
+    return {name: why for name, why in found.items() if why not in many}
 
 
 def sorted_by(frame: pd.DataFrame) -> list[str]:
@@ -173,8 +174,9 @@ def copies(frame: pd.DataFrame, people: pd.DataFrame, roles: Mapping[str, str]) 
     Notes
     -----
     Numbers with many values are compared by order: a copy has no pair of subjects the other way round.
-    Categories and numbers with few values are compared by who has the same: a copy, or a coarser code, is a
-    function of them. What the order of as many subjects would show by chance is not called a copy.
+    Categories and numbers with few values are compared by who has the same: a copy has one value for each of
+    them, and a coarser code of the diagnosis or the site is a copy, too. What as many subjects would show by
+    chance is not called a copy.
     """
     shared = frame.index.intersection(people.index)
     X = frame.loc[shared].to_numpy(dtype=float)
@@ -183,7 +185,8 @@ def copies(frame: pd.DataFrame, people: pd.DataFrame, roles: Mapping[str, str]) 
     for column, role in roles.items():
         codes, ordered = _coded(people.loc[shared, column])
         for j in _followers(X, codes, ordered):
-            if _evidence(X[:, j], codes, ordered) > surprise:
+            exact = ordered or role in COARSE or _one_to_one(X[:, j], codes)
+            if exact and _evidence(X[:, j], codes, ordered) > surprise:
                 found.setdefault(str(frame.columns[j]), f"a copy of {column!r}, named under {role}")
     return found
 
@@ -221,6 +224,12 @@ def _apart(low: Array, high: Array) -> Array:
     """Which columns have no value of a level below one of an earlier level."""
     before = np.maximum.accumulate(high, axis=0)[:-1]
     return np.asarray((low[1:] >= before).all(axis=0))
+
+
+def _one_to_one(x: Array, codes: Array) -> bool:
+    """Whether a function of the codes has as many values as there are codes."""
+    known = ~np.isnan(x) & (codes >= 0)
+    return len(np.unique(x[known])) == len(np.unique(codes[known]))
 
 
 def _evidence(x: Array, codes: Array, ordered: bool) -> float:
