@@ -53,6 +53,7 @@ REFUSED = (
     errno.ENOTDIR,
     errno.EISDIR,
 )  # another place will do
+MOST_ASIDE = 20  # columns
 LIBRARY = str(Path(__file__).parent)
 if console.width < LEAST_WIDTH:
     console.width = LEAST_WIDTH
@@ -177,6 +178,8 @@ def print_check(check: Check) -> None:
         for name, v in check.views.iterrows()
     )
     show(rows_of(views, rows))
+    if check.aside:
+        show(_aside(check))
     if len(check.views) > 1 and len(check.overlaps):
         show(_overlaps(check))
     if check.diagnoses:
@@ -188,6 +191,15 @@ def print_check(check: Check) -> None:
 
 def _missing(view: pd.Series) -> str:
     return f"{view['missing']} ({view['missing_share']:.1%})"
+
+
+def _aside(check: Check) -> Table:
+    """Columns that are no features, and why."""
+    table = table_of("Columns set aside", "view", "column", "why", text=3)
+    rows = [(view, name, why) for view, found in check.aside.items() for name, why in found.items()]
+    if len(rows) > MOST_ASIDE:
+        table.caption = f"{len(rows) - MOST_ASIDE} more columns; --json shows all"
+    return rows_of(table, rows[:MOST_ASIDE])
 
 
 def _sites(check: Check) -> Table:
@@ -242,6 +254,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "views": check.views.to_dict("index"),
         "overlaps": patterns,
         "constant": check.constant,
+        "aside": check.aside,
         "sites": sites,
         "diagnoses": check.diagnoses,
         "notes": check.notes,

@@ -6,8 +6,10 @@ import pytest
 from matplotlib import pyplot
 
 from viewloom.study.check import check
+from viewloom.study.cohort import load
 from viewloom.study.config import read_study
 from viewloom.study.picture import MOST, overlaps
+from viewloom.study.preparation import Plan, Preparation
 
 N = 20
 IDS = [f"S{j:02d}" for j in range(N)]
@@ -77,12 +79,15 @@ class TestCheck:
         assert found.sites["subjects"].to_dict() == {"1": 10, "2": 6, "3": 3, "not given": 1}
         assert found.sites["snp"].to_dict() == {"1": 0, "2": 6, "3": 3, "not given": 1}
 
-    def test_what_fit_leaves_out_is_told(self, found):
+    def test_what_fit_leaves_out_is_told(self, found, files):
+        study = read_study(files / "study.toml")
+        data = load(study)
         assert found.notes == [
             "1 subject of the views is not among participants",
-            "view 'mri': 1 constant column left out: 'fixed'",
-            "2 sites with fewer than 5 subjects (min_site) not harmonised",
+            *Preparation.fit(data.views, data.participants, Plan(**study.plan)).notes,
         ]
+        assert "View 'mri': 1 column with a single value left out: 'fixed'" in found.notes
+        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in found.notes
 
     def test_columns_without_any_value_are_told(self, files):
         lines = (files / "pet.csv").read_text().splitlines()

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from viewloom.runs import prepare
+from viewloom.study.check import check
 from viewloom.study.cohort import input_hashes, load
 from viewloom.study.config import read_study
 from viewloom.study.errors import StudyError
@@ -56,6 +58,10 @@ def refused(study):
     with pytest.raises(StudyError) as caught:
         load(study)
     lines = str(caught.value).split("\n")
+    assert check(study).problems == lines, "check says something else than load"
+    with pytest.raises(StudyError) as fitted:
+        prepare(study)
+    assert str(fitted.value) == str(caught.value), "fit says something else than load"
     assert not re.search(r"S\d\d|_S_", str(caught.value)), "an id was told"
     return lines
 

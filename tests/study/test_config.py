@@ -163,7 +163,7 @@ class TestReading:
         assert set(get_args(Kernel)) == set(KERNELS) - {"precomputed"}
         for reader in readers.FORMATS.values():
             parameters = inspect.signature(reader).parameters.values()
-            options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"numeric"}
+            options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"numeric", "aside"}
             assert options <= set(View.model_fields)
 
     def test_the_schema_knows_every_block(self):

@@ -39,7 +39,12 @@ def folder(tmp_path):
     )
     visits = values(2 * N).assign(RID=RID * 2, VISCODE=["bl"] * N + ["m12"] * N)
     visits.to_csv(folder / "protéines.csv", sep=";", index=False)
-    rows = [(j, region, side, j + 0.5) for j in RID for region in ("Angular", "Temporal") for side in "LR"]
+    rows = [
+        (j, region, side, 7 * j % 13 + 0.5)
+        for j in RID
+        for region in ("Angular", "Temporal")
+        for side in "LR"
+    ]
     pd.DataFrame(rows, columns=["RID", "region", "side", "SUVR"]).to_csv(folder / "pet/tau.csv", index=False)
     (folder / "letter.txt").write_text("Dear all,\nthese data are secret, so please, keep them.\n")
     (folder / ".hidden.csv").write_text("id,a,b\nx,1,2\n")

@@ -1,12 +1,14 @@
 """Preparation: what is learned from training subjects, stored, and applied to others."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.impute import KNNImputer
+from sklearn.metrics import adjusted_rand_score
 
 from viewloom import KernelMultiviewNMF, Views, simulate
 from viewloom.study.errors import StudyError
@@ -178,7 +180,7 @@ class TestColumns:
         views = Views(frames, ids=people.index, allow_nan=True)[np.arange(100)]
         fitted = Preparation.fit(views, people.iloc[:100], Plan(**PEOPLE, standardise=True))
         assert "eTIV" not in fitted.transform(views, people.iloc[:100]).feature_names["fs"]
-        assert "View 'fs': 1 column wholly explained by the covariates" in fitted.notes
+        assert "View 'fs': 1 column wholly explained by the covariates: 'eTIV'" in fitted.notes
         assert "View 'fs': 1 column with a single value left out: 'eTIV'" in fitted.notes
 
     def test_who_has_only_dropped_columns_lacks_the_view(self):
@@ -276,7 +278,115 @@ class TestResiduals:
             Preparation.fit(views, twice, Plan(**PEOPLE))
 
 
+def planted(n=120, seed=0):
+    """Two kinds of patients who differ in features that no control varies in, beside noise; and people."""
+    rng = np.random.default_rng(seed)
+    kind = np.repeat([0, 1, 2], n // 3)
+    people = pd.DataFrame(
+        {
+            "age": rng.normal(72, 7, n).round(1),
+            "sex": rng.choice(["F", "M"], n),
+            "dx": np.array(["CN", "AD", "AD"])[kind],
+            "site": rng.choice(["a", "b"], n),
+        }
+    )
+    cdr = np.where(kind[:, None] == 0, 0.1, kind[:, None] + 0.5 * rng.random((n, 4)))
+    cdr[:, 2:] *= np.where(kind[:, None] == 1, -1.0, 1.0)
+    noise = 0.1 * (people["age"].to_numpy() - 72)[:, None] + rng.standard_normal((n, 2))
+    return pd.DataFrame(np.hstack([cdr, noise]), columns=["c0", "c1", "c2", "c3", "n0", "n1"]), people, kind
+
+
+class TestConstantAmongControls:
+    """Features that do not vary among controls are those that tell most of a disease."""
+
+    SETTINGS: ClassVar = {"residualise": ["age", "sex"], "diagnosis": "dx", "controls": "CN"}
+
+    @pytest.mark.parametrize(
+        "more", [{}, {"standardise": True}, {"impute": "knn"}, {**SITES}, {**SITES, "standardise": True}]
+    )
+    @pytest.mark.parametrize("spoil", ["exact", "rounding", "holes", "unknown"])
+    def test_they_stay_and_tell_the_clusters(self, more, spoil):
+        frame, people, kind = planted()
+        rng = np.random.default_rng(1)
+        if spoil == "rounding":
+            frame.iloc[:40, :4] += 1e-15 * rng.standard_normal((40, 4))
+        if spoil == "holes":
+            frame = frame.mask(rng.random(frame.shape) < 0.1)
+        if spoil == "unknown":
+            frame.loc[:39, "c0"] = np.nan
+        views = Views({"clinic": frame}, allow_nan=True)
+        fitted = Preparation.fit(views, people, Plan(**{**self.SETTINGS, **more}))
+        prepared = fitted.transform(views, people)
+        assert list(prepared.feature_names["clinic"]) == list(frame.columns)
+        assert not any("left out" in note or "wholly explained" in note for note in fitted.notes)
+        labels = KernelMultiviewNMF(3, kernel="linear", random_state=0).fit(prepared).labels_
+        assert adjusted_rand_score(kind, labels) > 0.85
+
+    def test_their_values_stay_as_they_are_and_it_is_said(self):
+        frame, people, _ = planted()
+        views = Views({"clinic": frame})
+        fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
+        X = fitted.transform(views, people)["clinic"]
+        np.testing.assert_array_equal(X[:, :4], frame.to_numpy()[:, :4])
+        assert abs(np.corrcoef(X[:40, 4], people["age"][:40])[0, 1]) < 1e-9
+        assert fitted.notes == [
+            "View 'clinic': 4 columns without variation among the controls, from which no effect of "
+            "covariates is taken out: 'c0', 'c1', 'c2', 'c3'"
+        ]
+
+    def test_a_feature_that_too_few_controls_have_is_not_corrected_by_what_was_filled_in(self):
+        frame, people, _ = planted()
+        frame.loc[5:39, "n0"] = np.nan
+        views = Views({"clinic": frame}, allow_nan=True)
+        fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
+        np.testing.assert_array_equal(fitted.transform(views, people)["clinic"][40:, 4], frame["n0"][40:])
+        assert any("1 column known of fewer than 10 controls" in note for note in fitted.notes)
+
+    def test_what_covariates_explain_among_controls_alone_stays(self):
+        frame, people, _ = planted()
+        frame["c0"] = people["age"] + np.where(people["dx"] == "CN", 0.0, frame["c0"])
+        views = Views({"clinic": frame})
+        X = Preparation.fit(views, people, Plan(**self.SETTINGS)).transform(views, people)
+        assert list(X.feature_names["clinic"]) == list(frame.columns)
+        np.testing.assert_allclose(X["clinic"][:40, 0], people["age"][:40].mean())
+
+    def test_a_copy_of_a_covariate_goes_although_patients_lack_cells_and_covariates(self):
+        frame, people, _ = planted()
+        frame["copy"] = 2.0 * people["age"] - 3.0
+        frame.loc[[45, 50], "copy"] = np.nan
+        people.loc[[55, 60], "age"] = np.nan
+        views = Views({"clinic": frame}, allow_nan=True)
+        fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
+        assert "copy" not in fitted.transform(views, people).feature_names["clinic"]
+        assert "View 'clinic': 1 column wholly explained by the covariates: 'copy'" in fitted.notes
+
+    def test_a_covariate_that_controls_do_not_vary_in_is_told(self):
+        frame, people, _ = planted()
+        people.loc[:39, "sex"] = "F"
+        fitted = Preparation.fit(Views({"clinic": frame}), people, Plan(**self.SETTINGS))
+        assert fitted.notes[0] == (
+            "1 covariate with a single value among the controls, whose effect is not taken out: 'sex'"
+        )
+
+
 class TestSites:
+    def test_what_differs_between_sites_only_goes_and_spoils_nothing_else(self):
+        """A code of the site, constant within each; another feature is constant at one site."""
+        views, people = cohort(holes=0.0)
+        rows = views.rows(0)
+        mri = pd.DataFrame(views["mri"], columns=views.feature_names["mri"]).iloc[rows]
+        who = people.iloc[rows].reset_index(drop=True)
+        mri = mri.reset_index(drop=True)
+        mri["roi5"] = mri["roi5"].mask(who["site"] == 11.0, 2.0)
+        expected = Preparation.fit(Views({"mri": mri}), who, Plan(**SITES)).transform(
+            Views({"mri": mri}), who
+        )
+        both = Views({"mri": mri.assign(code=1000.0 * who["site"])})
+        fitted = Preparation.fit(both, who, Plan(**SITES))
+        same(fitted.transform(both, who), expected)
+        assert fitted.notes == ["View 'mri': 1 column with a single value left out: 'code'"]
+        assert np.isfinite(expected["mri"]).all()
+
     def test_site_differences_go(self):
         views, people = cohort(600, holes=0.0)
         X = Preparation.fit(views, people, Plan(**SITES)).transform(views, people)["mri"]

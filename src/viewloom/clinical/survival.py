@@ -88,8 +88,8 @@ def conversion(labels: Any, time: Any, event: Any) -> Conversion:
     event = event if hasattr(event, "dtype") else pd.Series(event, dtype=object)
     event = as_numbers(matched_values(event, ids, "event", "time"))
     time = as_numbers(time)
+    check_follow_up(time, event)
     known = np.isfinite(time) & np.isfinite(event)
-    _check_follow_up(time[known], event[known])
     clusters, codes = clusters_of(labels, len(time), ids)
     seen = [i for i in range(len(clusters)) if (codes[known] == i).any()]
     samples = {clusters[i]: (time[known & (codes == i)], event[known & (codes == i)] == 1) for i in seen}
@@ -145,8 +145,11 @@ def round_times(last: float) -> Array:
     return np.asarray(step * np.arange(int(last / step) + 1))
 
 
-def _check_follow_up(time: Array, event: Array) -> None:
-    negative, strange = int((time < 0).sum()), int((~np.isin(event, (0, 1))).sum())
+def check_follow_up(time: Any, event: Any) -> None:
+    """Refuse negative times and events other than 0 and 1, among those who have both."""
+    time, event = as_numbers(time), as_numbers(event)
+    known = np.isfinite(time) & np.isfinite(event)
+    negative, strange = int((time[known] < 0).sum()), int((~np.isin(event[known], (0, 1))).sum())
     if negative:
         raise ValueError(f"{negative} times are negative; count from the first visit.")
     if strange:

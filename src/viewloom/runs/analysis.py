@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +21,10 @@ from viewloom.progress import progress_bar
 from viewloom.runs.results import Results, Roles, versions
 from viewloom.runs.stages import Stages, compared, importance, number, stability
 from viewloom.selection.jobs import fingerprint
-from viewloom.study.check import Check, describe
-from viewloom.study.cohort import StudyData, input_hashes, join, read_tables
+from viewloom.study.check import Prepared, examine
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
-from viewloom.study.preparation import Plan, Preparation
 from viewloom.threads import one_thread
-from viewloom.views import Views
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A study that was read and prepared."""
-
-    study: Study
-    data: StudyData
-    check: Check
-    preparation: Preparation
-    views: Views
-
-    @property
-    def classes(self) -> pd.Series:
-        """The diagnosis of those who have one, by position; empty where the study names none."""
-        column = Roles.of(self.study).diagnosis
-        people = self.data.participants
-        if people is None or column is None:
-            return pd.Series(dtype=object)
-        return pd.Series(people[column].to_numpy(dtype=object)).dropna().astype(str)
 
 
 def prepare(study: Study) -> Prepared:
@@ -66,23 +41,12 @@ def prepare(study: Study) -> Prepared:
     Raises
     ------
     StudyError
-        With one line per problem.
+        With one line per problem: those that `viewloom.study.check` shows.
     """
-    before = input_hashes(study)
-    tables = read_tables(study)
-    data = join(study, tables)
-    check_unchanged(study, before)
-    preparation = Preparation.fit(data.views, data.participants, Plan(**study.plan))
-    views = preparation.transform(data.views, data.participants)
-    return Prepared(study, data, describe(study, tables), preparation, views)
-
-
-def check_unchanged(study: Study, inputs: Mapping[str, str]) -> None:
-    """Refuse to go on if a file is not what it was."""
-    now = input_hashes(study)
-    changed = [name for name in inputs if now.get(name) != inputs[name]]
-    if changed:
-        raise StudyError(f"{changed[0]}: changed while the study was running; run it again.")
+    found, ready = examine(study)
+    if ready is None:
+        raise StudyError("\n".join(found.problems))
+    return ready
 
 
 def analyse(
@@ -137,7 +101,7 @@ def analyse(
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *ready.preparation.notes, *warned],
+        notes=[*ready.check.notes, *warned],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,

@@ -12,12 +12,13 @@ from typing import Any
 from viewloom.files import PRIVATE, sync, whole, writing
 from viewloom.progress import progress_bar
 from viewloom.runs import tables
-from viewloom.runs.analysis import analyse, check_unchanged
+from viewloom.runs.analysis import analyse
 from viewloom.runs.prediction import MODEL, save_model
 from viewloom.runs.results import Results
 from viewloom.runs.workplace import RUN, Workplace, recover, workplace
 from viewloom.study.config import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.visible import visible
 
 FORMAT = 1  # of run.json and summary.json
@@ -91,7 +92,9 @@ def run_study(
             progress=progress,
             checkpoints=place.checkpoints,
         )
-        _publish(place, results, subjects, progress, lambda: check_unchanged(study, results.inputs))
+        _publish(
+            place, results, subjects, progress, lambda: check_unchanged(results.inputs, input_hashes(study))
+        )
     return results
 
 

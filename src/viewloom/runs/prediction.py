@@ -76,7 +76,8 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     (['id', 'label'], 60)
     """
     model, preparation, limits = _loaded(Path(path))
-    data = load(study, training=False)
+    needed = {view.name: set(view.features) for view in preparation.views}
+    data = load(study, training=False, needed=needed)
     with one_thread():
         views = preparation.transform(data.views, data.participants)
         memberships = np.asarray(model.transform(views))

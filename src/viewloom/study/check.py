@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from viewloom.study.cohort import read_tables
+from viewloom.clinical.survival import check_follow_up
+from viewloom.estimators import KernelMultiviewNMF
+from viewloom.study.cohort import StudyData, join, read_tables
+from viewloom.study.errors import StudyError
+from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
+from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.schema import Study
 from viewloom.study.wording import counted, note
-from viewloom.views import listed
+from viewloom.views import Views, listed
 
 NOT_GIVEN = "not given"
 
@@ -34,6 +39,8 @@ class Check:
         How many subjects have just these views: the index has one True or False per view. Largest first.
     constant : dict of str to list of str
         Columns that do not vary, by view.
+    aside : dict of str to dict of str to str
+        By view, columns of its table that are no features, and why.
     sites : DataFrame
         Per site: subjects, and how many of them have each view. Empty where the study names no site.
     diagnoses : dict of str to int
@@ -49,6 +56,7 @@ class Check:
     views: pd.DataFrame
     overlaps: pd.Series
     constant: dict[str, list[str]]
+    aside: dict[str, dict[str, str]]
     sites: pd.DataFrame
     diagnoses: dict[str, int]
     notes: list[str]
@@ -60,8 +68,79 @@ class Check:
         return not self.problems
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A study that was read and prepared, and that its model can be fitted on."""
+
+    study: Study
+    data: StudyData
+    check: Check
+    preparation: Preparation
+    views: Views
+
+    @property
+    def classes(self) -> pd.Series:
+        """The diagnosis of those who have one, by position; empty where the study names none."""
+        column = self.study.participants and self.study.participants.diagnosis
+        people = self.data.participants
+        if people is None or column is None:
+            return pd.Series(dtype=object)
+        return pd.Series(people[column].to_numpy(dtype=object)).dropna().astype(str)
+
+
+def examine(study: Study) -> tuple[Check, Prepared | None]:
+    """Everything up to the fit of the model: read, join, prepare, and let the model check its input.
+
+    `check` shows what is found, and `fit` goes on with it: neither can accept what the other refuses.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    check : Check
+    prepared : Prepared or None
+        None where there are problems.
+    """
+    before = input_hashes(study)
+    tables = read_tables(study)
+    try:
+        data = join(study, tables)
+        check_unchanged(before, data.inputs)
+        preparation, views = _prepared(study, data)
+    except StudyError as error:
+        return replace(describe(study, tables), problems=str(error).split("\n")), None
+    found = describe(study, tables, preparation)
+    return found, Prepared(study, data, found, preparation, views)
+
+
+def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
+    """Views as the model gets them; `StudyError` where it or the report could not do with them."""
+    preparation = Preparation.fit(data.views, data.participants, Plan(**study.plan))
+    views = preparation.transform(data.views, data.participants)
+    try:
+        KernelMultiviewNMF(**study.model.settings).check_input(views)
+    except ValueError as error:
+        raise StudyError(str(error)) from None
+    _check_survival(study, data)
+    return preparation, views
+
+
+def _check_survival(study: Study, data: StudyData) -> None:
+    """Refuse times and events from which the report could draw no curve."""
+    survival = None if study.participants is None else study.participants.survival
+    if survival is None or data.participants is None:
+        return
+    try:
+        check_follow_up(data.participants[survival.time], data.participants[survival.event])
+    except ValueError as error:
+        columns = f"{survival.time!r} and {survival.event!r}"
+        raise StudyError(f"participants: survival ({columns}): {error}") from None
+
+
 def check(study: Study) -> Check:
-    """Look at all files of a study without running anything.
+    """Look at all files of a study, and prepare it as `fit` does, without fitting a model.
 
     Parameters
     ----------
@@ -81,25 +160,27 @@ def check(study: Study) -> Check:
     >>> found.ok, found.n_subjects, found.views.loc["fdg", "features"].item()
     (True, 345, 26)
     """
-    return describe(study, read_tables(study))
+    return examine(study)[0]
 
 
-def describe(study: Study, tables: Tables) -> Check:
-    """What there is to know of tables before anything is run."""
+def describe(study: Study, tables: Tables, preparation: Preparation | None = None) -> Check:
+    """What there is to know of tables, and of their preparation where that was possible."""
     present = pd.DataFrame(
         {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
     )
     constant = {name: _constant(frame) for name, frame in tables.frames.items()}
     sites = _sites(_labels(tables, study, "site"), present)
+    unprepared = [*_constant_notes(constant), *_site_notes(sites, study)]
     return Check(
         name=study.name,
         n_subjects=len(tables.ids),
         views=_views(tables, study, constant),
         overlaps=_overlaps(present),
         constant={name: columns for name, columns in constant.items() if columns},
+        aside={name: why for name, why in tables.aside.items() if why},
         sites=sites,
         diagnoses=dict(sorted(Counter(_labels(tables, study, "diagnosis")).items())),
-        notes=[*tables.notes, *_constant_notes(constant), *_site_notes(sites, study)],
+        notes=[*tables.notes, *(unprepared if preparation is None else preparation.notes)],
         problems=tables.problems,
     )
 

@@ -6,15 +6,16 @@ id: the order of rows in the files does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from viewloom.study.aside import aside_note, named_elsewhere
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
-from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes
+from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.schema import Study
 from viewloom.study.sources import read_participants, read_view
 from viewloom.views import Views
@@ -44,7 +45,9 @@ class StudyData:
     inputs: dict[str, str]
 
 
-def load(study: Study, *, training: bool = True) -> StudyData:
+def load(
+    study: Study, *, training: bool = True, needed: Mapping[str, Collection[str]] | None = None
+) -> StudyData:
     """Read all files of a study and join them.
 
     Parameters
@@ -53,6 +56,8 @@ def load(study: Study, *, training: bool = True) -> StudyData:
     training : bool, default=True
         Whether a model is to be learned from the data. New subjects that a model is to place may be few,
         and have one view each.
+    needed : dict of str to collection of str, optional
+        By view, the columns that a model was fitted on: features, whatever else the study says of them.
 
     Returns
     -------
@@ -73,7 +78,7 @@ def load(study: Study, *, training: bool = True) -> StudyData:
     >>> data.views.names, len(data.participants)
     (['vbm', 'freesurfer', 'fdg', 'snp'], 345)
     """
-    return join(study, read_tables(study, training=training))
+    return join(study, read_tables(study, training=training, needed=needed))
 
 
 def join(study: Study, tables: Tables) -> StudyData:
@@ -89,13 +94,16 @@ def join(study: Study, tables: Tables) -> StudyData:
     )
 
 
-def read_tables(study: Study, *, training: bool = True) -> Tables:
+def read_tables(
+    study: Study, *, training: bool = True, needed: Mapping[str, Collection[str]] | None = None
+) -> Tables:
     """Read all files of a study, collecting what is wrong instead of stopping at it.
 
     Parameters
     ----------
     study : Study
     training : bool, default=True
+    needed : dict of str to collection of str, optional
         See `load`.
 
     Returns
@@ -104,13 +112,19 @@ def read_tables(study: Study, *, training: bool = True) -> Tables:
     """
     frames: dict[str, pd.DataFrame] = {}
     people, problems = None, list[str]()
+    elsewhere = named_elsewhere(study)
     for name, view in study.views.items():
         with _collecting(problems, f"view {name!r}"):
-            frames[name] = read_view(view, study.ids.match, training=training)
+            wanted = (needed or {}).get(name, ())
+            frames[name] = read_view(
+                view, study.ids.match, training=training, elsewhere=elsewhere, needed=wanted
+            )
     if study.participants is not None:
         with _collecting(problems, "participants"):
             people = read_participants(study.participants, study.ids.match, training=training)
-    tables = Tables(frames, people)
+    tables = without_copies(frames, people if training else None, study)
+    tables = replace(tables, participants=people)
+    problems += tables.problems
     for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
         problems.extend(problems_of(tables, study))
     return replace(tables, notes=[*_reading_notes(tables), *join_notes(tables, study)], problems=problems)
@@ -128,6 +142,7 @@ def _collecting(problems: list[str], label: str) -> Iterator[None]:
 def _reading_notes(tables: Tables) -> Iterator[str]:
     """What was said while reading."""
     for name, frame in tables.frames.items():
-        yield from (f"view {name!r}: {note}" for note in frame.attrs["notes"])
+        notes = [*aside_note(tables.aside[name]), *frame.attrs["notes"]]
+        yield from (f"view {name!r}: {note}" for note in notes)
     if tables.participants is not None:
         yield from (f"participants: {note}" for note in tables.participants.attrs["notes"])

@@ -73,11 +73,16 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     effects = np.linalg.lstsq(design, X, rcond=None)[0]
     mean, slopes = sizes @ effects[: len(sizes)] / len(X), effects[len(sizes) :]
     spread = np.sqrt(np.mean((X - design @ effects) ** 2, axis=0))
-    spread = np.where(spread > TINY * np.abs(X).max(axis=0), spread, 1.0)
+    varies = spread > TINY * np.abs(X).max(axis=0)
+    spread = np.where(varies, spread, 1.0)
     Z = (X - mean - covariates @ slopes) / spread
-    posteriors = [site_effects(Z[site == i]) for i in range(len(sizes))]
-    shift, variance = (np.array(part) for part in zip(*posteriors, strict=True))
-    return Combat(mean, slopes, spread, shift, np.sqrt(variance))
+    # what differs between sites only is wholly their effect, and tells nothing of other features
+    shift = np.array([Z[site == i].mean(axis=0) for i in range(len(sizes))])
+    scale = np.ones_like(shift)
+    for i in range(len(sizes)):
+        shift[i, varies], variance = site_effects(Z[site == i][:, varies])
+        scale[i, varies] = np.sqrt(variance)
+    return Combat(mean, slopes, spread, shift, scale)
 
 
 def apply_combat(fitted: Combat, X: Array, site: Array, covariates: Array) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from viewloom.study.errors import StudyError
 from viewloom.study.schema import Participants, Study, View
 
 COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read with the one that is named
@@ -20,6 +22,13 @@ def input_hashes(study: Study) -> dict[str, str]:
     paths = {path for source in sources for path in source.inputs}
     parts = sorted({part for path in paths for part in _companions(path)})
     return {_relative(path, study.path.parent): _sha256(path) for path in parts}
+
+
+def check_unchanged(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse to go on if a file is not what it was."""
+    changed = [name for name in before if now.get(name) != before[name]]
+    if changed:
+        raise StudyError(f"{changed[0]}: changed while the study was running; run it again.")
 
 
 def _companions(path: Path) -> list[Path]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from viewloom.study.aside import copies, in_full, shared_columns, without
 from viewloom.study.ids import canonical_ids
 from viewloom.study.schema import Study
-from viewloom.study.sources import column_names, file_names
+from viewloom.study.sources import column_names, file_names, none_left
 from viewloom.study.wording import nearest, note
 from viewloom.views import listed
 
@@ -26,12 +27,15 @@ class Tables:
     frames : dict of str to DataFrame
         One per view that could be read, indexed by id.
     participants : DataFrame or None
+    aside : dict of str to dict of str to str
+        By view, the columns that are no features, and why.
     notes, problems : list of str
         A problem is what keeps the study from being run.
     """
 
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     participants: pd.DataFrame | None = None
+    aside: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -55,6 +59,31 @@ def join_notes(tables: Tables, study: Study) -> Iterator[str]:
         saved = len(everyone) - canonical_ids(everyone, "adni").nunique()
         way_out = "spelt differently; match = 'adni' under [ids] would join them"
         yield from note(saved, "id is", "ids are", way_out)
+    yield from shared_columns(tables.frames)
+
+
+def without_copies(frames: Mapping[str, pd.DataFrame], people: pd.DataFrame | None, study: Study) -> Tables:
+    """The tables without columns that hold what a named column of the participants holds."""
+    kept, problems = dict[str, pd.DataFrame](), list[str]()
+    aside = {name: dict(frame.attrs["aside"]) for name, frame in frames.items()}
+    for name, frame in frames.items():
+        found = _copies(frame, people, study, name)
+        aside[name] |= found
+        left = without(frame, found)
+        if left.shape[1]:
+            kept[name] = left
+        else:
+            problems.append(f"view {name!r}: {none_left(study.views[name], aside[name])}")
+    return Tables(kept, people, aside, problems=problems)
+
+
+def _copies(frame: pd.DataFrame, people: pd.DataFrame | None, study: Study, view: str) -> dict[str, str]:
+    """Copies of named columns that the view does not name itself."""
+    if people is None or study.participants is None:
+        return {}
+    roles = {column: key for key, column in reversed(study.participants.named_columns)}
+    found = copies(frame, people, roles)
+    return {column: why for column, why in found.items() if not in_full(study.views[view], column)}
 
 
 def constant_columns(frame: pd.DataFrame) -> pd.Series:

@@ -89,7 +89,10 @@ class Preparation:
         blank = cls(plan, [], covariates, sites, [])
         people, notes = blank._people(views, participants)
         teachers = _teachers(participants, plan, len(views))
-        asked = Asked(plan, people, teachers, np.empty(0), len(sites))
+        complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
+        nothing = np.empty((len(views), 0), dtype=bool)
+        asked = Asked(plan, people, teachers, complete, np.empty(0), nothing, len(sites))
+        notes += _idle_notes(participants, plan, teachers)
         prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
         notes += [f"View {view.name!r}: {note}" for view in prepared for note in view.notes]
         return replace(blank, views=prepared, notes=notes)
@@ -238,6 +241,18 @@ def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
         return np.ones(n, dtype=bool)
     controls = tuple(plan.controls or ())
     return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
+
+
+def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[str]:
+    """Covariates that are to be taken out and do not vary among those who tell their effect."""
+    found = (
+        []
+        if participants is None
+        else [name for name in plan.residualise if participants[name][teachers].nunique() < 2]
+    )
+    who = "controls" if plan.residualise_on == "controls" else "subjects"
+    verb = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
+    return note(len(found), "covariate", verb=verb)
 
 
 def _check_seen(present: Array) -> None:

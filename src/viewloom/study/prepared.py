@@ -56,7 +56,7 @@ def fit_view(views: Views, a: int, asked: Asked) -> PreparedView:
         return PreparedView(name, features, (), ())
     kinds, steps = _kinds(asked.plan, name), []
     X = block[rows].astype(float)
-    asked = replace(asked, people=asked.people[rows], teachers=asked.teachers[rows], features=features)
+    asked = replace(asked.of(rows), features=features, known=~np.isnan(X))
     with _naming(name):
         for kind in kinds:
             step = STEPS[kind].fit(X, asked)

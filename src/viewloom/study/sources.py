@@ -5,27 +5,36 @@ What there is to say of a table is in its ``attrs["notes"]``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from viewloom.clinical import as_categories
 from viewloom.study import readers
+from viewloom.study.aside import aside_note, counters, in_full, sorted_by, without
 from viewloom.study.errors import StudyError
 from viewloom.study.ids import canonical_ids, count_unknown
 from viewloom.study.schema import Participants, View
-from viewloom.study.wording import counted, nearest, note
-from viewloom.views import listed
+from viewloom.study.wording import counted, folded, nearest, note
+from viewloom.views import LARGEST, listed
 
 CHECK = "check visit and missing_codes"
 LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
 TAKE_SEVERAL = {"freesurfer-table"}  # formats whose reader joins files itself
 
 
-def read_view(view: View, match: str, *, training: bool = True) -> pd.DataFrame:
+def read_view(
+    view: View,
+    match: str,
+    *,
+    training: bool = True,
+    elsewhere: Mapping[str, str] | None = None,
+    needed: Collection[str] = (),
+) -> pd.DataFrame:
     """The table of a view; subjects without any value are left out.
 
     Parameters
@@ -34,15 +43,67 @@ def read_view(view: View, match: str, *, training: bool = True) -> pd.DataFrame:
     match : {"exact", "adni"}
         How ids are matched; see `ids.canonical_ids`.
     training : bool, default=True
-        Whether to leave out columns by what is known of these subjects: those without any value, and rare
-        variants. New subjects need the columns of training, whatever is known of them.
+        Whether to leave out columns by what is known of these subjects: those without any value, rare
+        variants and row numbers. New subjects need the columns of training, whatever is known of them.
+    elsewhere : dict of str to str, optional
+        Columns that are no features; see `aside.named_elsewhere`.
+    needed : collection of str
+        Columns that are features nevertheless, since a model was fitted on them.
+
+    Returns
+    -------
+    DataFrame
+        With ``attrs["aside"]``, which tells for columns that were set aside why they were.
     """
-    read = _read_chosen if training else _read_whole
-    parts = [_matched(read(view, path), match, file_names(view)) for path in _sources(view)]
+    features = Features(view, elsewhere or {}, needed, training)
+    parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
     frame = _together(parts, view)
     seen = frame.notna().any(axis=1)
     absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
-    return _noted(_transformed(frame[seen], view), [*frame.attrs["notes"], *absent])
+    return _noted(_transformed(frame[seen], view), [*frame.attrs["notes"], *absent], frame.attrs["aside"])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Reads files of a view, and sets columns aside that are no features; see `read_view`."""
+
+    view: View
+    elsewhere: Mapping[str, str]
+    needed: Collection[str]
+    training: bool
+
+    def read(self, path: Path | list[Path]) -> pd.DataFrame:
+        """The features of a file."""
+        read = _read_chosen if self.training else _read_whole
+        more = {"aside": self.named} if readers.takes(self.view.format, "aside") else {}
+        frame = read(self.view, path, **more)
+        named = [*frame.attrs["aside"], *filter(self.named, map(str, frame.columns))]
+        why = {name: self.elsewhere[folded(name)] for name in named}
+        left = without(frame, why)
+        if self.training:
+            why |= {name: reason for name, reason in counters(left).items() if not self.is_feature(name)}
+            left = without(left, why)
+        if not left.shape[1]:
+            raise StudyError(none_left(self.view, why))
+        return _noted(left, [*frame.attrs["notes"], *self._order_note(left)], why)
+
+    def named(self, column: str) -> bool:
+        """Whether the study names a column as something else than a feature."""
+        return folded(column) in self.elsewhere and not self.is_feature(column)
+
+    def is_feature(self, column: str) -> bool:
+        """Whether a column is a feature whatever it holds."""
+        return column in self.needed or in_full(self.view, column)
+
+    def _order_note(self, frame: pd.DataFrame) -> list[str]:
+        found = [name for name in sorted_by(frame) if not self.is_feature(name)] if self.training else []
+        verb = f"that the rows of the file are sorted by kept as features: {listed(found)}"
+        return note(len(found), "column", verb=verb)
+
+
+def none_left(view: View, why: Mapping[str, str]) -> str:
+    """That all columns of a view were set aside."""
+    return f"{file_names(view)}: no features are left: {''.join(aside_note(why))}."
 
 
 def read_participants(people: Participants, match: str, *, training: bool = True) -> pd.DataFrame:
@@ -90,32 +151,42 @@ def _read(
     return readers.FORMATS[source.format](path, **options, **more)
 
 
-def _read_chosen(view: View, path: Path | list[Path]) -> pd.DataFrame:
+def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
     """A file of a view, with a note of its columns without any value, which are left out."""
-    frame = _read(view, path, view.options)
+    frame = _read(view, path, view.options, **more)
     empty = frame.attrs["empty"]
     left_out = f"left out: {listed(empty)}"
     found = note(len(empty), "column without any value", "columns without any value", left_out)
-    return _noted(frame, [*frame.attrs["notes"], *found])
+    return _noted(frame, [*frame.attrs["notes"], *found], frame.attrs.get("aside", ()))
 
 
-def _read_whole(view: View, path: Path | list[Path]) -> pd.DataFrame:
+def _read_whole(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
     """A file of a view with all its columns."""
-    frame = _read(view, path, {key: value for key, value in view.options.items() if key not in LEARNED})
+    options = {key: value for key, value in view.options.items() if key not in LEARNED}
+    frame = _read(view, path, options, **more)
     columns = [*frame.columns, *frame.attrs["empty"]]
-    return _noted(frame.reindex(columns=columns), frame.attrs["notes"])
+    return _noted(frame.reindex(columns=columns), frame.attrs["notes"], frame.attrs.get("aside", ()))
 
 
 def _together(frames: list[pd.DataFrame], view: View) -> pd.DataFrame:
     """Files of one view: under each other if they are of different subjects, else side by side."""
     notes = [note for frame in frames for note in frame.attrs["notes"]]
+    aside = {name: why for frame in frames for name, why in frame.attrs["aside"].items()}
     if not _any_twice(frame.index for frame in frames):
-        return _noted(pd.concat(frames, axis=0), notes)
+        whole = without(_joined(frames, 0), aside)
+        if not whole.shape[1]:
+            raise StudyError(none_left(view, aside))
+        return _noted(whole, notes, aside)
     if not _any_twice(frame.columns for frame in frames):
-        return _noted(pd.concat(frames, axis=1), notes)
+        return _noted(_joined(frames, 1), notes, aside)
     raise StudyError(
         f"{file_names(view)}: files have both subjects and columns in common; make them two views."
     )
+
+
+def _joined(frames: list[pd.DataFrame], axis: Literal[0, 1]) -> pd.DataFrame:
+    """Tables without their attributes, which pandas would compare, as one."""
+    return pd.concat([_noted(frame.copy(deep=False), ()) for frame in frames], axis=axis)
 
 
 def _any_twice(indices: Iterable[pd.Index]) -> bool:
@@ -135,11 +206,12 @@ def _matched(frame: pd.DataFrame, match: str, file: str) -> pd.DataFrame:
         )
     style = f"not of the {match!r} style and left as spelt"
     unknown = note(count_unknown(frame.index, match), "id is", "ids are", style)
-    return _noted(frame.set_axis(ids, axis=0), [*frame.attrs["notes"], *unknown])
+    aside = frame.attrs.get("aside", ())
+    return _noted(frame.set_axis(ids, axis=0), [*frame.attrs["notes"], *unknown], aside)
 
 
-def _noted(frame: pd.DataFrame, notes: Iterable[str]) -> pd.DataFrame:
-    frame.attrs = {"notes": list(notes)}
+def _noted(frame: pd.DataFrame, notes: Iterable[str], aside: Collection[str] = ()) -> pd.DataFrame:
+    frame.attrs = {"notes": list(notes), "aside": aside}
     return frame
 
 
@@ -148,16 +220,21 @@ def _transformed(frame: pd.DataFrame, view: View) -> pd.DataFrame:
     values = frame.to_numpy(dtype=float)
     with np.errstate(all="ignore"):
         changed = TRANSFORMS[view.transform](values)
-    bad = ~np.isfinite(changed) & ~np.isnan(values)
+    what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
+    _check_values(~np.isfinite(changed) & ~np.isnan(values), what, frame, view)
+    _check_values(np.abs(changed) > LARGEST, f"beyond {LARGEST:g}, too large to compute with", frame, view)
+    return pd.DataFrame(changed, frame.index, frame.columns)
+
+
+def _check_values(bad: np.ndarray, what: str, frame: pd.DataFrame, view: View) -> None:
+    """Refuse a view in which there are bad values."""
     if bad.any():
-        what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
-        bad_columns = frame.columns[bad.any(axis=0)]
+        bad_columns = frame.columns[np.flatnonzero(bad.any(axis=0))]
         ways = [way for option, way in WAYS_OUT.items() if readers.takes(view.format, option)]
         raise StudyError(
             f"{file_names(view)}: {bad.sum()} values are {what}, in {column_names(bad_columns)}; "
             f"{', '.join([*ways, 'or change transform'])}."
         )
-    return pd.DataFrame(changed, frame.index, frame.columns)
 
 
 def file_names(source: Participants | View) -> str:

@@ -47,13 +47,23 @@ class Asked:
     plan: Plan
     people: People
     teachers: Array  # (n,) bool: whose data tells the effects of covariates
+    complete: Array  # (n,) bool: who has all covariates
     features: Array
+    known: Array  # (n, d) bool: cells that were not missing in the file
     n_sites: int
 
     def after(self, step: Step, rows: Array) -> Asked:
         """The same for the next step, and the rows that are left."""
-        people, features = self.people[rows], step.names(self.features)
-        return replace(self, people=people, teachers=self.teachers[rows], features=features)
+        columns = step.names(np.arange(len(self.features)))
+        kept = self.of(rows)
+        return replace(kept, features=self.features[columns], known=kept.known[:, columns])
+
+    def of(self, rows: Array) -> Asked:
+        """The same for some of the subjects."""
+        teachers, complete = self.teachers[rows], self.complete[rows]
+        return replace(
+            self, people=self.people[rows], teachers=teachers, complete=complete, known=self.known[rows]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +100,20 @@ class Keep(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Find them; it is an error if there are none."""
-        missing = np.isnan(X)
-        empty = missing.all(axis=0)
-        lowest = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
-        highest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
-        constant = ~empty & (highest - lowest <= ROUNDING * np.maximum(np.abs(highest), np.abs(lowest)))
+        empty = np.isnan(X).all(axis=0)
+        constant = ~empty & ~_varies(X)
         keep = ~(empty | constant)
         if not keep.any():
             raise StudyError(
                 f"none of its {len(keep)} columns varies among the {len(X)} subjects who have it; "
                 "leave it out."
             )
-        causes = ((empty, "without any value"), (constant, "with a single value"))
-        notes = [
-            f"{counted(int(found.sum()), 'column')} {cause} left out: {listed(list(asked.features[found]))}"
-            for found, cause in causes
-            if found.any()
-        ]
-        return cls(keep, notes=tuple(notes))
+        notes = _column_notes(
+            asked.features,
+            (empty, "without any value left out"),
+            (constant, "with a single value left out"),
+        )
+        return cls(keep, notes=notes)
 
     def apply(self, X: Array, people: People) -> Array:
         """Those columns."""
@@ -217,7 +223,8 @@ class Harmonise(Step):
 class Residualise(Step):
     """Effects of covariates taken out, at the mean of those they were learned from.
 
-    ``X - (C - centre) slopes``; columns of which nothing is left are set to their `level`.
+    ``X - (C - centre) slopes``; slopes are 0 where nothing can be learned of a column. Columns of which
+    nothing is left in anybody are set to their `level`.
     """
 
     centre: Array
@@ -228,14 +235,24 @@ class Residualise(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Least squares."""
-        X, C = X[asked.teachers], asked.people.covariates[asked.teachers]
-        _check_enough(len(X), C.shape[1], asked.plan)
-        centre, level = C.mean(axis=0), X.mean(axis=0)
-        slopes = np.linalg.lstsq(C - centre, X - level, rcond=None)[0]
+        taught, C = X[asked.teachers], asked.people.covariates
+        least = _check_enough(len(taught), C.shape[1], asked.plan)
+        centre, level = C[asked.teachers].mean(axis=0), taught.mean(axis=0)
+        constant = ~_varies(taught)
+        unknown = ~constant & (asked.known[asked.teachers].sum(axis=0) < least)
+        slopes = np.linalg.lstsq(C[asked.teachers] - centre, taught - level, rcond=None)[0]
+        slopes[:, constant | unknown] = 0.0
         left = X - level - (C - centre) @ slopes
-        explained = left.std(axis=0) <= EXPLAINED * X.std(axis=0)
-        note = f"{counted(explained.sum(), 'column')} wholly explained by the covariates"
-        return cls(centre, slopes, level, explained, notes=(note,) * bool(explained.any()))
+        told = asked.known & asked.complete[:, None]
+        explained = _explained(np.where(told, left, np.nan), np.where(told, X, np.nan))
+        who = TOO_FEW[asked.plan.residualise_on][0]
+        notes = _column_notes(
+            asked.features,
+            (explained, "wholly explained by the covariates"),
+            (constant, f"without variation among the {who}, from which no effect of covariates is taken out"),
+            (unknown, f"known of fewer than {least} {who}, from which no effect of covariates is taken out"),
+        )
+        return cls(centre, slopes, level, explained, notes=notes)
 
     def apply(self, X: Array, people: People) -> Array:
         """What the covariates do not explain."""
@@ -259,8 +276,24 @@ class Standardise(Step):
         return np.asarray((X - self.centre) / self.spread)
 
 
-def _check_enough(n: int, p: int, plan: Plan) -> None:
-    """Refuse to learn the effects of covariates from too few."""
+def _varies(X: Array) -> Array:
+    """Which columns have known values that differ by more than rounding."""
+    missing = np.isnan(X)
+    lowest = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
+    highest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
+    return np.asarray(highest - lowest > ROUNDING * np.maximum(np.abs(highest), np.abs(lowest)))
+
+
+def _explained(left: Array, X: Array) -> Array:
+    """Columns that vary, and of which nothing but rounding is left."""
+    explained = _varies(X)
+    spread, rest = np.nanstd(X[:, explained], axis=0), np.nanstd(left[:, explained], axis=0)
+    explained[explained] = rest <= EXPLAINED * spread
+    return explained
+
+
+def _check_enough(n: int, p: int, plan: Plan) -> int:
+    """How many are needed to learn the effects of covariates from; fewer are refused."""
     least = max(LEAST_SUBJECTS, LEAST_PER_COVARIATE * p)
     if n < least:
         who, way_out = TOO_FEW[plan.residualise_on]
@@ -268,6 +301,16 @@ def _check_enough(n: int, p: int, plan: Plan) -> None:
             f"{n} {who} have it, too few to learn the effects of covariates from ({least} are needed); "
             f"{way_out}."
         )
+    return least
+
+
+def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[str, ...]:
+    """One note per cause, with the columns that it has."""
+    return tuple(
+        f"{counted(found.sum(), 'column')} {cause}: {listed(features[found])}"
+        for found, cause in causes
+        if found.any()
+    )
 
 
 def _looked_up(position: Array, site: Array) -> Array:

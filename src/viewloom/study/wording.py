@@ -20,6 +20,15 @@ def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     return f"; did you mean {folded[found[0]]!r}?" if found else ""
 
 
+def folded(name: object) -> str:
+    """A name without case and punctuation.
+
+    >>> folded("DX_bl") == folded("dx.bl ")
+    True
+    """
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+
+
 def quoted(names: Iterable[object]) -> str:
     """All names in quotes.
 

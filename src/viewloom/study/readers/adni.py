@@ -12,7 +12,7 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames, stcodes
-from viewloom.study.readers.frames import Codes, Patterns
+from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.wording import note
@@ -43,6 +43,7 @@ def read_adnimerge(
     exclude: Patterns = None,
     missing_codes: Codes = (),
     numeric: bool = True,
+    aside: Aside = None,
 ) -> pd.DataFrame:
     """Read ADNIMERGE.
 
@@ -59,6 +60,8 @@ def read_adnimerge(
         Such as ``{"MOCA": [-1]}``; -1 and -4 can be real values in other columns.
     numeric : bool, default=True
         If False, text such as DX and PTGENDER stays, for the table of participants.
+    aside : function of str to bool, optional
+        As in `tables.read_table`.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def read_adnimerge(
     """
     path, notes = Path(path), list[str]()
     raw = visit_rows(path, id, visit, notes)
-    return _clinical(_aged(raw), path, id, columns, exclude, missing_codes, numeric, notes)
+    return _clinical(_aged(raw), path, id, columns, exclude, missing_codes, numeric, notes, aside)
 
 
 def read_tadpole(
@@ -80,12 +83,13 @@ def read_tadpole(
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     numeric: bool = True,
+    aside: Aside = None,
 ) -> pd.DataFrame:
     """Read TADPOLE_D1_D2: ADNIMERGE with the tables of images and fluids beside it.
 
     Parameters
     ----------
-    path, id, visit, columns, exclude, numeric
+    path, id, visit, columns, exclude, numeric, aside
         As in `read_adnimerge`. Patterns fit the full names, such as ``ST*SV_UCSFFSX_*``.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 in the tables beside ADNIMERGE, where nothing is negative, and nowhere else.
@@ -102,7 +106,7 @@ def read_tadpole(
         change = frames.as_numbers(raw["DXCHANGE"]).map(DX_CHANGE)
         raw = raw.assign(DX=change.fillna(raw["DX"]) if "DX" in raw.columns else change)
     codes = TADPOLE_CODES if missing_codes is None else missing_codes
-    frame = _clinical(raw, path, id, columns, exclude, codes, numeric, notes)
+    frame = _clinical(raw, path, id, columns, exclude, codes, numeric, notes, aside)
     return frame.set_axis(stcodes.readable(frame.columns), axis=1)
 
 
@@ -181,6 +185,7 @@ def _clinical(
     codes: Codes,
     numeric: bool,
     notes: list[str],
+    aside: Aside,
 ) -> pd.DataFrame:
     """The chosen columns of ADNIMERGE or TADPOLE."""
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_VISIT)
@@ -190,9 +195,11 @@ def _clinical(
     rest = raw.drop(columns=id)
     if numeric and columns is None:
         rest = _measurements(rest, codes, notes)
-    cells = frames.select(rest, columns, exclude, path, notes)
+    cells, named = frames.apart(frames.select(rest, columns, exclude, path, notes), aside, path)
     convert: Any = frames.numbers if numeric else frames.numbers_or_text
-    return frames.finish(convert(cells, codes, path, notes, censored=True), ids, path, notes)
+    frame = frames.finish(convert(cells, codes, path, notes, censored=True), ids, path, notes)
+    frame.attrs["aside"] = named
+    return frame
 
 
 def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str]) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +19,7 @@ from viewloom.views import listed
 Patterns = Sequence[str] | None
 Code = int | float | str
 Codes = Sequence[Code] | Mapping[str, Sequence[Code]]
+Aside = Callable[[str], bool] | None  # whether a column is named elsewhere, and so is no feature
 
 VISIT_COLUMNS = ("VISCODE2", "VISCODE", "visit", "visit_id", "session", "session_id", "timepoint")
 KEEP_ONE = "keep one row per subject, or give visit and visit_column"
@@ -83,6 +84,18 @@ def select(
         raise StudyError(f"{path.name}: no columns left besides the id; {check}.")
     check_names(chosen, path)
     return chosen
+
+
+def apart(cells: pd.DataFrame, aside: Aside, path: Path) -> tuple[pd.DataFrame, list[str]]:
+    """The columns that are features, and the names of those that the study names as something else."""
+    found = [aside is not None and aside(str(name)) for name in cells.columns]
+    names = [str(name) for name in cells.columns[found]]
+    if len(names) == cells.shape[1]:
+        raise StudyError(
+            f"{path.name}: all its columns are named elsewhere in the study: {listed(names)}; name those "
+            "that are features in full under columns."
+        )
+    return cells.loc[:, ~np.array(found, dtype=bool)], names
 
 
 def check_names(table: pd.DataFrame, path: Path) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
-from viewloom.study.readers.frames import Codes, Patterns
+from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load, padded_columns
 from viewloom.study.wording import note
 
@@ -35,6 +35,7 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     numeric: bool = True,
+    aside: Aside = None,
 ) -> pd.DataFrame:
     r"""Read a table with one row per subject, or per subject and visit.
 
@@ -56,6 +57,8 @@ def read_table(
         Found out where None.
     numeric : bool, default=True
         Whether all columns must be numbers. If False, columns that are not stay text.
+    aside : function of str to bool, optional
+        Whether a column is no feature: left out, and named in ``attrs["aside"]``.
 
     Returns
     -------
@@ -85,9 +88,12 @@ def read_table(
     raw = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
     raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
+    cells, named = frames.apart(cells, aside, path)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
     convert = frames.numbers if numeric else frames.numbers_or_text
-    return frames.finish(convert(cells, missing_codes, path, notes), ids, path, notes)
+    frame = frames.finish(convert(cells, missing_codes, path, notes), ids, path, notes)
+    frame.attrs["aside"] = named
+    return frame
 
 
 def read_long(
