@@ -53,6 +53,9 @@ class Source(Block):
     )
     delimiter: str | None = Field(default=None, description="Left out, it is found out.")
     decimal: Literal[".", ","] | None = Field(default=None, description="Left out, it is found out.")
+    thousands: Literal[".", ",", " ", "'"] | None = Field(
+        default=None, description="Mark between thousands. Left out, there is none."
+    )
     encoding: str | None = Field(default=None, description="Such as 'cp1252'. Left out, it is found out.")
 
     @property

@@ -97,7 +97,7 @@ def read_raw(
     notes += note(dominance, "column of dominance", "columns of dominance")
     panel = _chosen(_parsed_names(calls.columns), variants, path)
     calls = calls.iloc[:, panel.index.to_numpy()].set_axis(_features(panel, path), axis=1)
-    frame = frames.numbers(calls, (), path, notes, way_out=EXPORT)
+    frame = frames.numbers(calls, (), path, notes, way_out=EXPORT, notation=dialect.notation)
     strange = int(((frame < 0) | (frame > 2)).sum().sum())
     if strange:
         raise StudyError(f"{path.name}: {strange} calls are not between 0 and 2; {EXPORT}.")
