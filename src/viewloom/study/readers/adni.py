@@ -108,7 +108,10 @@ def read_tadpole(
     """
     path, notes = Path(path), list[str]()
     raw, notation = visit_rows(path, id, visit, notes)
-    codes = TADPOLE_CODES if missing_codes is None else missing_codes
+    codes: Codes = TADPOLE_CODES
+    if missing_codes is not None:
+        columns = [str(name) for name in raw.columns]
+        codes = stcodes.codes_by_either_name(missing_codes, columns, stcodes.readable(columns))
     raw = _aged(raw, codes, path, notation)
     if "DXCHANGE" in raw.columns:
         change = frames.as_numbers(raw["DXCHANGE"]).map(DX_CHANGE)

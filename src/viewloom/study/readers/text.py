@@ -116,7 +116,7 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     as_text = [j for j, name in enumerate(header) if text is None or name in text]
     try:
         frame = _read_csv(path, dialect, as_text)
-        doubtful = [j for j in frame.columns if _may_be_grouped(frame[j], dialect.notation)]
+        doubtful = [j for j in range(len(header)) if _may_be_grouped(frame[j], dialect.notation)]
         if doubtful:
             frame = _read_csv(path, dialect, [*as_text, *doubtful])
     except (UnicodeError, LookupError):

@@ -67,10 +67,16 @@ def read_ucsffsx(
     left = sum(measure is not None for measure in measured) - codes.shape[1]
     notes += note(left, "column of other measures", "columns of other measures")
     cells = _named(codes, columns, exclude, path, notes, texts=_texts(dictionary))
-    known = ADNI_CODES if missing_codes is None else missing_codes
+    known = ADNI_CODES if missing_codes is None else _codes(missing_codes, codes.columns, dictionary)
     values = frames.numbers(cells, known, path, notes, notation=notation)
     ids = frames.checked_ids(raw[id], path, hint=ONE_VISIT)
     return frames.finish(values, ids, path, notes)
+
+
+def _codes(given: Codes, columns: pd.Index, dictionary: str | Path | None) -> Codes:
+    """Missing codes by the readable names of columns."""
+    names = stcodes.readable(columns, _texts(dictionary))
+    return stcodes.codes_by_either_name(given, names, list(columns))
 
 
 def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) -> pd.DataFrame:
