@@ -110,8 +110,8 @@ def read_tadpole(
     raw, notation = visit_rows(path, id, visit, notes)
     codes: Codes = TADPOLE_CODES
     if missing_codes is not None:
-        columns = [str(name) for name in raw.columns]
-        codes = stcodes.codes_by_either_name(missing_codes, columns, stcodes.readable(columns))
+        names = [str(name) for name in raw.columns]
+        codes = stcodes.codes_by_either_name(missing_codes, names, stcodes.readable(names))
     raw = _aged(raw, codes, path, notation)
     if "DXCHANGE" in raw.columns:
         change = frames.as_numbers(raw["DXCHANGE"]).map(DX_CHANGE)

@@ -24,7 +24,9 @@ KINDS = {  # what a cell that is no number may be, the first that fits
     "quotes": rf"(['\"\u2018\u2019\u201c\u201d]){DIGITS}['\"\u2018\u2019\u201c\u201d]?",
     "unit": rf"{DIGITS}\s*(?!\d)[^\W\d_][\w\u00b5\u00b0/^.\u00b2\u00b3]{{0,9}}",
 }
-NUMBERS = {"both marks", "thousands", "comma", "point", "percent", "quotes"}  # numbers all the same
+NUMBERS = {  # numbers all the same
+    "both marks", "thousands", "doubtful thousands", "comma", "point", "mixed", "percent", "quotes",
+}  # fmt: skip
 TRUTH = {"true": 1.0, "false": 0.0}
 MOST_TOLD, LONGEST = 5, 14  # texts in a message, and characters of one
 TELLABLE = re.compile(rf"[<>\u2264\u2265~=]*\s*{DIGITS}\s*[^\d_]{{0,10}}|[^\d]+")
@@ -153,7 +155,7 @@ def _tellable(texts: list[str]) -> tuple[str, ...]:
     """Texts that may stand in a message: few, short, and neither ids nor dates."""
     plain = all(
         len(text) <= LONGEST
-        and TELLABLE.fullmatch(text)
+        and (TELLABLE.fullmatch(text) or kind_of(text, Notation()) == "error")
         and not re.search(r"\d{5}|\d{4}.*[^\W\d_]", text)
         and kind_of(text, Notation()) != "date"
         for text in texts
