@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.readers.frames import Codes, matches
-from viewloom.study.wording import counted, quoted
+from viewloom.study.wording import counted, note, quoted
 
 Array = np.ndarray
 REPEATED = [digit * (10**n - 1) // 9 for n in range(2, 9) for digit in (7, 8, 9)]  # 77, 88, 99, 777, ...
@@ -63,6 +63,32 @@ def candidates(frame: pd.DataFrame, *, ordinal: bool = False) -> list[Candidate]
         for j in _with_code_at_an_end(values, high)
         for code, count in _codes(values[:, j], str(frame.columns[j]), high)
     ]
+
+
+def in_doubt(frame: pd.DataFrame) -> list[str]:
+    """Columns of many whole numbers of which only -1 is negative: perhaps a code, perhaps not.
+
+    >>> in_doubt(pd.DataFrame({"score": [-1, -1, *range(10)], "copies": [-1, 0, 1, 2] * 3}))
+    ['score']
+    """
+    values = frame.to_numpy(dtype=float)
+    lowest = np.where(np.isnan(values), np.inf, values).min(axis=0, initial=np.inf)
+    names = [str(name) for name in frame.columns]
+    return [names[j] for j in np.flatnonzero(lowest == -1).tolist() if _score_with_code(values[:, j])]
+
+
+def _score_with_code(column: Array) -> bool:
+    known = column[~np.isnan(column)]
+    rest = np.unique(known[known != -1])
+    return bool((known == -1).sum() > 1 and len(rest) >= LEAST and rest[0] == 0 and (rest % 1 == 0).all())
+
+
+def doubts(frame: pd.DataFrame, given: Codes | None) -> list[str]:
+    """A note on columns in which -1 may stand for missing."""
+    names = in_doubt(frame[undecided([str(name) for name in frame.columns], given)])
+    told = f"{quoted(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}"
+    way_out = "if it means missing, name it in missing_codes"
+    return note(len(names), "column has", "columns have", f"-1 as the only negative value: {told}; {way_out}")
 
 
 def _with_code_at_an_end(values: Array, high: Array) -> Array:

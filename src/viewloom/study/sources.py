@@ -45,7 +45,8 @@ def read_view(view: View, match: str, *, training: bool = True) -> pd.DataFrame:
         raise StudyError("\n".join(problems))
     seen = frame.notna().any(axis=1)
     absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
-    return _noted(_transformed(frame[seen], view), [*frame.attrs["notes"], *absent])
+    doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
+    return _noted(_transformed(frame[seen], view), [*frame.attrs["notes"], *absent, *doubts])
 
 
 def read_participants(people: Participants, match: str, *, training: bool = True) -> pd.DataFrame:
@@ -69,7 +70,8 @@ def read_participants(people: Participants, match: str, *, training: bool = True
         chosen[column] = levels.as_declared(chosen[column])
     for column in filter(None, (people.diagnosis, people.site)):
         chosen[column] = pd.Series(as_categories(chosen[column]), chosen.index, dtype=object)
-    return _noted(chosen, frame.attrs["notes"])
+    numbers = chosen.select_dtypes("number")
+    return _noted(chosen, [*frame.attrs["notes"], *sentinels.doubts(numbers, people.missing_codes)])
 
 
 def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) -> Iterator[str]:
@@ -106,9 +108,13 @@ def _code_problems(
     """Numbers that look like missing codes, of which the study does not say whether they are."""
     given = source.missing_codes
     names = sentinels.undecided([str(name) for name in frame.columns], given)
-    if names and readers.takes(source.format, "missing_codes"):
+    if names and _has_codes(source):
         found = sentinels.candidates(frame[names], ordinal=ordinal)
         yield from (f"{file_names(source)}: {line}" for line in sentinels.told(found, given))
+
+
+def _has_codes(source: Participants | View) -> bool:
+    return readers.takes(source.format, "missing_codes")
 
 
 def _sources(view: View) -> list[Path | list[Path]]:

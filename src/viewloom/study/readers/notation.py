@@ -147,6 +147,8 @@ def may_be_grouped(values: Array, notation: Notation) -> bool:
     parts = known[known % 1 != 0]
     if notation.given or not len(parts) or (len(parts) == len(known) and notation.certain):
         return False
+    if np.abs(known).max() <= 2:  # dosages
+        return False
     size = np.abs(parts) * 1000
     return bool((size >= 1000).all() and (size < 1e6).all() and (np.abs(size - np.rint(size)) < 1e-6).all())
 

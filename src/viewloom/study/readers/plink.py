@@ -88,7 +88,7 @@ def read_raw(
         Named as by `read_bed`: ``rs1_A`` counts allele A, also where PLINK 2 wrote ``rs1_A(/G)``.
     """
     path, notes = Path(path), list[str]()
-    dialect = find_dialect(path, candidates=[" ", "\t"])
+    dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
     raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, notes)
     raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
     ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
