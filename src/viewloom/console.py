@@ -184,6 +184,8 @@ def print_check(check: Check) -> None:
         show(_overlaps(check))
     if check.diagnoses:
         show(rows_of(table_of("Diagnoses", "diagnosis", "subjects"), check.diagnoses.items()))
+    if len(check.covariates):
+        show(_covariates(check))
     if len(check.sites):
         show(_sites(check))
     print_notes("What fit will leave out, and what else to know", check.notes)
@@ -200,6 +202,24 @@ def _aside(check: Check) -> Table:
     if len(rows) > MOST_ASIDE:
         table.caption = f"{len(rows) - MOST_ASIDE} more columns; --json shows all"
     return rows_of(table, rows[:MOST_ASIDE])
+
+
+def _covariates(check: Check) -> Table:
+    """The columns of the participants, by type."""
+    table = table_of("Participants", "column", "role", "type", "levels or range", "missing", text=4)
+    told = (
+        (name, row["role"], row["type"], _levels_or_range(row), row["missing"])
+        for name, row in check.covariates.iterrows()
+    )
+    return rows_of(table, told)
+
+
+def _levels_or_range(row: pd.Series) -> str:
+    if isinstance(row["levels"], str):
+        return row["levels"]
+    if pd.isna(row["lowest"]):
+        return "too few values to tell"
+    return f"most from {row['lowest']:g} to {row['highest']:g}, in steps of {row['step']:g}"
 
 
 def _sites(check: Check) -> Table:
@@ -257,6 +277,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "aside": check.aside,
         "sites": sites,
         "diagnoses": check.diagnoses,
+        "participants": check.covariates.to_dict("index"),
         "notes": check.notes,
         "problems": check.problems,
     }

@@ -233,8 +233,23 @@ class TestResiduals:
         people = people.copy()
         people.loc[people.index[:4], "sex"] = "unknown"
         assert fitted.remarks(views, people) == [
-            "4 subjects without a covariate: its mean or commonest value is taken"
+            "4 subjects without a covariate: its mean or commonest value is taken",
+            "4 subjects have a level of 'sex' that training did not see",
         ]
+
+    def test_other_spellings_of_a_level_are_refused(self):
+        views, people = cohort()
+        fitted = Preparation.fit(views, people, Plan(**PEOPLE))
+        for new, said in ({"F": " f"}, "levels 'f'"), ({"F": "1", "M": "2"}, "none of the levels"):
+            with pytest.raises(StudyError, match=said):
+                fitted.remarks(views, people.assign(sex=people["sex"].replace(new)))
+
+    def test_text_where_training_had_numbers_is_refused(self):
+        views, people = cohort()
+        fitted = Preparation.fit(views, people, Plan(**PEOPLE))
+        people = people.assign(age=["90+", *people["age"][1:]])
+        with pytest.raises(StudyError, match="'age' is a number in training and no number for 1 subject;"):
+            fitted.remarks(views, people)
 
     def test_covariates_of_very_different_size(self):
         """Head size in cubic millimetres beside sex: least squares stays well conditioned."""

@@ -172,7 +172,7 @@ class TestAdnimerge:
         assert_array_equal(frame["ABETA"], [1700, 741.5, 1501])
         assert_array_equal(frame["TAU"], [80, 239, 153.1])
         assert_array_equal(frame["FDG"], [1.36, NAN, NAN])
-        assert_array_equal(frame["MOCA"], [-1, -1, 24])
+        assert_array_equal(frame["MOCA"], [NAN, NAN, 24])
         assert "2 cells beyond the range of the assay taken at the limit" in frame.attrs["notes"]
         assert "1 row of another visit left out" in frame.attrs["notes"]
 

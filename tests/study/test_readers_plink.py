@@ -179,7 +179,7 @@ class TestRaw:
             (("01 0 0 1 -9 2", "01 0 0 1 -9 3"), "1 calls are not between 0 and 2"),
             (
                 ("01 0 0 1 -9 2", "01 0 0 1 -9 AA"),
-                "column 'rs1_A' is not a number in 1 of 5 rows; export it again",
+                "column 'rs1_A' is not a number in 1 of 5 rows \\('AA'\\); export it again",
             ),
             (("F1 02", "F1 01"), "1 row whose id appeared before; subjects are known by IID"),
             ((" rs1_A rs429358_C", ""), "line 2 has more cells|no variants"),

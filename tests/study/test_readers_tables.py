@@ -191,8 +191,11 @@ class TestWide:
             lines = [mark.join(row) for row in [["subject", "a", "b", "c", "d"], *rows]]
             paths.append(write("\n".join(lines) + "\n", f"{table}.csv"))
         for path in paths:
-            given = load(path, find_dialect(path, delimiter=mark), text=None).set_index("subject")
-            expected = frames.numbers_or_text(given, (), path, []).dropna(axis=1, how="all")
+            dialect = find_dialect(path, delimiter=mark)
+            given, notation = load(path, dialect, text=None).set_index("subject"), dialect.notation
+            expected = frames.numbers_or_text(given, (), path, [], notation=notation).dropna(
+                axis=1, how="all"
+            )
             found = read_table(path, id="subject", numeric=False, delimiter=mark)
             kind = {"check_dtype": False, "check_index_type": False, "check_names": False}
             pd.testing.assert_frame_equal(found, expected, **kind)
@@ -269,9 +272,12 @@ class TestRefusals:
             ("subject,x\n1.2E+05,1\nb,2\n", "1 ids that look like rounded numbers"),
             (
                 "subject,x,y,z\na,1,low,F\nb,?,1,M\n",
-                "column 'x' is not a number in 1 of 2 rows (2 more columns likewise); ",
+                "column 'x' is not a number in 1 of 2 rows (2 more columns likewise: 'y', 'z'); ",
             ),
-            ('subject,x\na,"1,234"\nb,"2,345"\n', "column 'x' is not a number in 2 of 2 rows; name what"),
+            (
+                'subject,x\na,"1,234"\nb,"2,345"\n',
+                "'x' is written with marks between thousands in 2 of 2 rows; set thousands =",
+            ),
             ("subject,x\na,inf\nb,1\n", "column 'x' is infinite in 1 of 2 rows"),
             ("subject,x,y\na,,NA\nb,,\n", "no column has any value among 2 subjects: 'x', 'y';"),
             (b"PK\x03\x04rest", "is an Excel workbook or a zip file; save the sheet as CSV"),

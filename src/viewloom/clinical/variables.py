@@ -89,6 +89,7 @@ def variable_of(name: str, column: pd.Series, categorical: bool) -> Variable:
     numbers, texts = as_numbers(column), as_categories(column)
     known = np.array([text is not None for text in texts], dtype=bool)
     several = len(np.unique(numbers[np.isfinite(numbers)])) > 2
+    categorical = categorical or isinstance(column.dtype, pd.CategoricalDtype)
     if several and not categorical and np.isfinite(numbers[known]).all():
         return Variable(name, "numeric", numbers, known)
     return Variable(name, "categorical", np.array(texts, dtype=object), known)

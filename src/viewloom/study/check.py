@@ -14,6 +14,7 @@ from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
+from viewloom.study.levels import described
 from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.schema import Study
 from viewloom.study.wording import counted, note
@@ -45,6 +46,9 @@ class Check:
         Per site: subjects, and how many of them have each view. Empty where the study names no site.
     diagnoses : dict of str to int
         Subjects per diagnosis.
+    covariates : DataFrame
+        Per column of the participants that the study names: role, type, levels or range; see
+        `levels.described`.
     notes : list of str
         What `fit` leaves out and why, and what else is worth knowing.
     problems : list of str
@@ -59,6 +63,7 @@ class Check:
     aside: dict[str, dict[str, str]]
     sites: pd.DataFrame
     diagnoses: dict[str, int]
+    covariates: pd.DataFrame
     notes: list[str]
     problems: list[str]
 
@@ -180,6 +185,7 @@ def describe(study: Study, tables: Tables, preparation: Preparation | None = Non
         aside={name: why for name, why in tables.aside.items() if why},
         sites=sites,
         diagnoses=dict(sorted(Counter(_labels(tables, study, "diagnosis")).items())),
+        covariates=_covariates(tables, study),
         notes=[*tables.notes, *(unprepared if preparation is None else preparation.notes)],
         problems=tables.problems,
     )
@@ -219,6 +225,12 @@ def _labels(tables: Tables, study: Study, key: str) -> pd.Series:
     if column is None or tables.participants is None:
         return pd.Series(dtype=object)
     return pd.Series(tables.participants[column]).reindex(tables.ids).fillna(NOT_GIVEN)
+
+
+def _covariates(tables: Tables, study: Study) -> pd.DataFrame:
+    """The columns of the participants, for everyone with a view."""
+    people = None if tables.participants is None else tables.participants.reindex(tables.ids)
+    return described(people, study.participants, study.report.min_cell)
 
 
 def _sites(site: pd.Series, present: pd.DataFrame) -> pd.DataFrame:

@@ -10,10 +10,11 @@ import pandas as pd
 
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.study.errors import StudyError
+from viewloom.study.levels import MOST_LEVELS, folded, is_categorical
+from viewloom.study.wording import counted, quoted
 from viewloom.views import listed
 
 Array = np.ndarray
-MOST_LEVELS = 20  # of a covariate in words; beyond, it is a date or a name
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,48 @@ class Covariates:
         coded = [_coded(column_of(participants, name), levels) for name, levels in self.levels.items()]
         return np.column_stack(coded) if coded else np.empty((n, 0))
 
+    def unseen(self, participants: pd.DataFrame | None) -> list[str]:
+        """How many subjects have a level that training did not see; other spellings of one are errors."""
+        notes = []
+        for name, levels in self.levels.items():
+            column = column_of(participants, name)
+            if levels is None:
+                _check_numbers(column, name)
+                continue
+            labels = [label for label in as_categories(column) if label is not None]
+            new = [label for label in labels if label not in levels]
+            _check_new_levels(new, len(labels), levels, name)
+            who = counted(len(new), "subject has", "subjects have")
+            notes += [f"{who} a level of {name!r} that training did not see"] * bool(new)
+        return notes
+
+
+def _check_numbers(column: pd.Series, name: str) -> None:
+    known = np.array([label is not None for label in as_categories(column)], dtype=bool)
+    texts = int(np.isnan(as_numbers(column)[known]).sum())
+    if texts:
+        raise StudyError(
+            f"Covariate {name!r} is a number in training and no number for {counted(texts, 'subject')}; "
+            "correct the cells, or name them in missing_codes of [participants]."
+        )
+
+
+def _check_new_levels(new: list[str], n: int, levels: Sequence[str], name: str) -> None:
+    """Refuse other spellings of known levels, and a column of n labels of which training knows none."""
+    known = {folded(level): level for level in levels}
+    respelt = {label: known[folded(label)] for label in sorted(set(new)) if folded(label) in known}
+    if not respelt and (len(new) < n or not n):
+        return
+    if respelt:
+        same = ", ".join(f"'{level}' = ['{label}']" for label, level in respelt.items())
+        said = f"levels {quoted(respelt)} that training spelt otherwise; add to [participants] levels = "
+        raise StudyError(f"Covariate {name!r} has {said}{{ '{name}' = {{ {same} }} }}.")
+    raise StudyError(
+        f"Covariate {name!r} has none of the levels of training, {quoted(levels)}, in "
+        f"{counted(n, 'subject')}; name them alike with levels = {{ '{name}' = {{ ... }} }} under "
+        "[participants]."
+    )
+
 
 def column_of(participants: pd.DataFrame | None, name: str) -> pd.Series:
     """A column of the participants table."""
@@ -72,7 +115,7 @@ def _levels(column: pd.Series, name: str) -> list[str] | None:
     known = {label for label in labels if label is not None}
     if not known:
         raise StudyError(f"Covariate {name!r} has no value among {len(column)} subjects; leave it out.")
-    if np.isfinite(as_numbers(column)).sum() >= sum(label is not None for label in labels):
+    if not is_categorical(column):
         return None
     if len(known) > MOST_LEVELS:
         raise StudyError(

@@ -181,7 +181,7 @@ class Preparation:
         raw = self.covariates.raw(participants, n)
         lacking = int(np.isnan(raw).any(axis=1).sum())
         filled = "without a covariate: its mean or commonest value is taken"
-        notes = note(lacking, "subject", verb=filled)
+        notes = [*note(lacking, "subject", verb=filled), *self.covariates.unseen(participants)]
         site = np.full(n, NOWHERE)
         if self.plan.harmonise != "none":
             labels = labels_of(participants, self.plan.site)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, 
 
 from viewloom.study import readers
 from viewloom.study.fields import (
+    Code,
     Codes,
     CodesPerColumn,
     File,
@@ -27,6 +28,7 @@ from viewloom.study.wording import quoted
 GENOTYPES = ("plink", "plink-raw")
 NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
+    "categorical", "levels",
 }  # fmt: skip
 
 
@@ -49,10 +51,14 @@ class Source(Block):
     visit: Text | None = Field(default=None, description="Visit to keep, such as 'bl'.")
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
     missing_codes: CodesPerColumn | None = Field(
-        default=None, description="Values that mean missing, such as [-4], or { 'ST*' = [-4], ... }."
+        default=None,
+        description="Values that mean missing: [-4], or { 'ST*' = [-4], ... }; [] says that there are none.",
     )
     delimiter: str | None = Field(default=None, description="Left out, it is found out.")
     decimal: Literal[".", ","] | None = Field(default=None, description="Left out, it is found out.")
+    thousands: Literal[".", ",", " ", "'"] | None = Field(
+        default=None, description="Mark between thousands. Left out, there is none."
+    )
     encoding: str | None = Field(default=None, description="Such as 'cp1252'. Left out, it is found out.")
 
     @property
@@ -81,6 +87,12 @@ class Participants(Source):
     site: str | None = Field(default=None, description="Column of the site or scanner.")
     outcomes: Names = Field(default=[], description="Columns that clusters are compared on.")
     survival: Survival | None = Field(default=None, description="Time to an event, such as conversion.")
+    categorical: Names = Field(
+        default=[], description="Columns whose cells are categories as they are written, even if numbers."
+    )
+    levels: dict[str, dict[str, list[Code]]] = Field(
+        default={}, description="Spellings of one level: { sex = { M = ['m', 'Male'] } }."
+    )
 
     @field_validator("format", mode="before")
     @classmethod

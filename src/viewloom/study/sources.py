@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import as_categories
-from viewloom.study import readers
+from viewloom.study import levels, readers, sentinels
 from viewloom.study.aside import aside_note, counters, in_full, sorted_by, without
 from viewloom.study.errors import StudyError
 from viewloom.study.ids import canonical_ids, count_unknown
@@ -58,9 +58,14 @@ def read_view(
     features = Features(view, elsewhere or {}, needed, training)
     parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
     frame = _together(parts, view)
+    problems = list(_code_problems(view, frame))
+    if problems:
+        raise StudyError("\n".join(problems))
     seen = frame.notna().any(axis=1)
     absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
-    return _noted(_transformed(frame[seen], view), [*frame.attrs["notes"], *absent], frame.attrs["aside"])
+    doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
+    notes = [*frame.attrs["notes"], *absent, *doubts]
+    return _noted(_transformed(frame[seen], view), notes, frame.attrs["aside"])
 
 
 @dataclass(frozen=True)
@@ -117,15 +122,18 @@ def read_participants(people: Participants, match: str, *, training: bool = True
         Whether it is an error if a column has no value at all; of new subjects much may not be known yet.
     """
     frame = _read(people, people.path, people.options, numeric=False)
-    problems = list(_column_problems(people, frame, training))
+    problems = [*_column_problems(people, frame, training), *_value_problems(people, frame)]
     if problems:
         raise StudyError("\n".join(problems))
     named = list(dict.fromkeys(column for _, column in people.named_columns))
     frame = _matched(frame, match, file_names(people))
-    chosen = frame.reindex(columns=named)
+    chosen = levels.with_levels(frame.reindex(columns=named), people)
+    for column in set(people.categorical).intersection(named):
+        chosen[column] = levels.as_declared(chosen[column])
     for column in filter(None, (people.diagnosis, people.site)):
         chosen[column] = pd.Series(as_categories(chosen[column]), chosen.index, dtype=object)
-    return _noted(chosen, frame.attrs["notes"])
+    numbers = chosen.select_dtypes("number")
+    return _noted(chosen, [*frame.attrs["notes"], *sentinels.doubts(numbers, people.missing_codes)])
 
 
 def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) -> Iterator[str]:
@@ -138,6 +146,37 @@ def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) 
         elif column not in [*empty, *known]:
             hint = nearest(column, known) or f"; there are {listed(known)}."
             yield f"{where}no column {column!r}, named under {key}{hint}"
+
+
+def _value_problems(people: Participants, frame: pd.DataFrame) -> Iterator[str]:
+    """Columns that the study names with texts among numbers, missing codes, or levels spelt twice."""
+    where, codes = f"{file_names(people)}: ", [people.diagnosis, people.site]
+    known = [*dict.fromkeys(name for _, name in people.named_columns if name in frame.columns)]
+    faults = frame.attrs["faults"]
+    frame = levels.with_levels(frame[known], people)
+    open_ = [name for name in known if name not in people.categorical]
+    for name in open_:
+        if name in faults and name not in [*codes, *people.levels]:
+            yield faults[name]
+        elif name in codes or levels.is_categorical(frame[name]):
+            yield from (where + line for line in levels.spelling_problems(frame[name]))
+    numbers = [name for name in open_ if not levels.is_categorical(frame[name])]
+    yield from _code_problems(people, frame[numbers], ordinal=True)
+
+
+def _code_problems(
+    source: Participants | View, frame: pd.DataFrame, *, ordinal: bool = False
+) -> Iterator[str]:
+    """Numbers that look like missing codes, of which the study does not say whether they are."""
+    given = source.missing_codes
+    names = sentinels.undecided([str(name) for name in frame.columns], given)
+    if names and _has_codes(source):
+        found = sentinels.candidates(frame[names], ordinal=ordinal)
+        yield from (f"{file_names(source)}: {line}" for line in sentinels.told(found, given))
+
+
+def _has_codes(source: Participants | View) -> bool:
+    return readers.takes(source.format, "missing_codes")
 
 
 def _sources(view: View) -> list[Path | list[Path]]:

@@ -13,6 +13,7 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.frames import Aside, Codes, Patterns
+from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.wording import note
@@ -25,9 +26,15 @@ ONE_VISIT = "give visit to keep one visit of each subject"
 TEXT = ["RID", "PTID", "VISCODE", "VISCODE2", "OVERALLQC", "RUNDATE", "DX", "ROINAME", "ROILAT"]
 DX_NAMES = {"NL": "CN", "Dementia": "AD"}  # as in DX_bl
 DX_CHANGE = {1: "CN", 2: "MCI", 3: "AD", 4: "MCI", 5: "AD", 6: "AD", 7: "CN", 8: "MCI", 9: "CN"}
-TADPOLE_CODES = {  # tables in which nothing can be negative
-    f"*_{table}*": (-4,) for table in ("UCSFFS", "BAIPETNMRC_", "UCBERKELEYAV", "UPENNBIOMK", "DTIROI_")
-}
+ADNI_CODES = (-4, -1)  # not applicable, and confirmed missing
+NEVER_NEGATIVE = (  # of ADNIMERGE; others, such as RAVLT_learning and mPACCdigit, can be
+    "AGE", "PTEDUCAT", "APOE4", "FDG", "PIB", "AV45", "FBB", "ABETA", "TAU", "PTAU", "CDRSB", "ADAS*", "MMSE",
+    "RAVLT_immediate", "LDELTOTAL", "DIGITSCOR", "TRABSCOR", "FAQ", "MOCA", "Ecog*", "Ventricles",
+    "Hippocampus", "WholeBrain", "Entorhinal", "Fusiform", "MidTemp", "ICV",
+)  # fmt: skip
+MERGE_CODES = {name + end: ADNI_CODES for name in NEVER_NEGATIVE for end in ("", "_bl")}
+TABLES = ("UCSFFS", "BAIPETNMRC_", "UCBERKELEYAV", "UPENNBIOMK", "DTIROI_")  # in which nothing is negative
+TADPOLE_CODES = MERGE_CODES | {f"*_{table}*": ADNI_CODES for table in TABLES}
 BOOKKEEPING = (
     "RID", "PTID", "SITE", "D1", "D2", "*VISCODE*", "EXAMDATE*", "*_bl", "Month", "M", "COLPROT", "ORIGPROT",
     "IMAGEUID*", "LONI*", "RUNDATE*", "VERSION*", "FSVERSION*", "FLDSTRENG*", "update_stamp*", "DXCHANGE",
@@ -41,7 +48,7 @@ def read_adnimerge(
     visit: str = "bl",
     columns: Patterns = None,
     exclude: Patterns = None,
-    missing_codes: Codes = (),
+    missing_codes: Codes | None = None,
     numeric: bool = True,
     aside: Aside = None,
 ) -> pd.DataFrame:
@@ -56,8 +63,8 @@ def read_adnimerge(
     columns, exclude : list of str, optional
         Shell patterns. By default all columns of numbers but ids, dates and copies of the baseline
         (``*_bl``); with ``numeric=False`` all columns.
-    missing_codes : list, or dict of column pattern to list
-        Such as ``{"MOCA": [-1]}``; -1 and -4 can be real values in other columns.
+    missing_codes : list, or dict of column pattern to list, optional
+        By default -4 and -1 in columns that are never negative, such as AGE, MMSE and Hippocampus.
     numeric : bool, default=True
         If False, text such as DX and PTGENDER stays, for the table of participants.
     aside : function of str to bool, optional
@@ -70,8 +77,10 @@ def read_adnimerge(
         visit: the table's own, at baseline, plus ``Years_bl``. ``>1700`` and the like count as their bound.
     """
     path, notes = Path(path), list[str]()
-    raw = visit_rows(path, id, visit, notes)
-    return _clinical(_aged(raw), path, id, columns, exclude, missing_codes, numeric, notes, aside)
+    raw, notation = visit_rows(path, id, visit, notes)
+    codes = MERGE_CODES if missing_codes is None else missing_codes
+    raw = _aged(raw, codes, path, notation)
+    return _clinical(raw, path, id, columns, exclude, codes, numeric, notes, notation, aside)
 
 
 def read_tadpole(
@@ -92,7 +101,8 @@ def read_tadpole(
     path, id, visit, columns, exclude, numeric, aside
         As in `read_adnimerge`. Patterns fit the full names, such as ``ST*SV_UCSFFSX_*``.
     missing_codes : list, or dict of column pattern to list, optional
-        By default -4 in the tables beside ADNIMERGE, where nothing is negative, and nowhere else.
+        By default -4 and -1 in the tables beside ADNIMERGE and in those of its columns that are never
+        negative.
 
     Returns
     -------
@@ -101,12 +111,16 @@ def read_tadpole(
         CN, MCI or AD, from DXCHANGE where that is given.
     """
     path, notes = Path(path), list[str]()
-    raw = _aged(visit_rows(path, id, visit, notes))
+    raw, notation = visit_rows(path, id, visit, notes)
+    codes: Codes = TADPOLE_CODES
+    if missing_codes is not None:
+        names = [str(name) for name in raw.columns]
+        codes = stcodes.codes_by_either_name(missing_codes, names, stcodes.readable(names))
+    raw = _aged(raw, codes, path, notation)
     if "DXCHANGE" in raw.columns:
         change = frames.as_numbers(raw["DXCHANGE"]).map(DX_CHANGE)
         raw = raw.assign(DX=change.fillna(raw["DX"]) if "DX" in raw.columns else change)
-    codes = TADPOLE_CODES if missing_codes is None else missing_codes
-    frame = _clinical(raw, path, id, columns, exclude, codes, numeric, notes, aside)
+    frame = _clinical(raw, path, id, columns, exclude, codes, numeric, notes, notation, aside)
     return frame.set_axis(stcodes.readable(frame.columns), axis=1)
 
 
@@ -118,7 +132,7 @@ def read_fdg(
     value: str = "MEAN",
     columns: Patterns = None,
     exclude: Patterns = None,
-    missing_codes: Codes = (),
+    missing_codes: Codes | None = None,
 ) -> pd.DataFrame:
     """Read UCBERKELEYFDG: one row per scan and region.
 
@@ -130,7 +144,8 @@ def read_fdg(
     value : str, default="MEAN"
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
-    missing_codes : list, or dict of column pattern to list
+    missing_codes : list, or dict of column pattern to list, optional
+        By default -4 and -1.
 
     Returns
     -------
@@ -139,21 +154,33 @@ def read_fdg(
         is noted. ADNI gives one to five regions; a finer view is BAIPETNMRC, or one's own extraction.
     """
     path, notes = Path(path), list[str]()
-    raw = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes)
     name = ["ROINAME", *(["ROILAT"] if "ROILAT" in raw.columns else [])]
-    wide = pivot(raw, path, id=id, name=name, value=value, codes=missing_codes, repeats="mean", notes=notes)
+    wide = pivot(
+        raw,
+        path,
+        id=id,
+        name=name,
+        value=value,
+        codes=ADNI_CODES if missing_codes is None else missing_codes,
+        repeats="mean",
+        notes=notes,
+        notation=notation,
+    )
     return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
 
 
-def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> pd.DataFrame:
-    """Rows of the visit, with ids and codes as text."""
-    raw = filled_rows(load(path, find_dialect(path), text=[id, *TEXT]), path, notes).copy()  # in one piece
+def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.DataFrame, Notation]:
+    """Rows of the visit, with ids and codes as text, and how numbers are written."""
+    dialect = find_dialect(path)
+    raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # in one piece
     frames.column(raw, id, path, "id")
     frames.check_names(raw, path)
     if visit == "all":
-        return raw
+        return raw, dialect.notation
     codes = _visits(raw, path)
-    return frames.at_visit(raw, codes, SAME_VISIT.get(visit, (visit,)), path, notes)
+    rows = frames.at_visit(raw, codes, SAME_VISIT.get(visit, (visit,)), path, notes)
+    return rows, dialect.notation
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:
@@ -167,11 +194,14 @@ def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:
     return codes[0] if len(codes) == 1 else codes[0].fillna(codes[1])
 
 
-def _aged(raw: pd.DataFrame) -> pd.DataFrame:
+def _aged(raw: pd.DataFrame, codes: Codes, path: Path, notation: Notation) -> pd.DataFrame:
     """The age at the visit; the tables repeat that at baseline on every row."""
     if not {"AGE", "Years_bl"} <= set(raw.columns):
         return raw
-    age, years = (frames.as_numbers(raw[name]) for name in ("AGE", "Years_bl"))
+    both = frames.numbers(
+        raw[["AGE", "Years_bl"]], codes, path, [], way_out=frames.CORRECT, notation=notation
+    )
+    age, years = both["AGE"], both["Years_bl"]
     first = raw["VISCODE"].isin(SAME_VISIT["bl"]) if "VISCODE" in raw.columns else False
     return raw.assign(AGE=age + years.mask(first & years.isna(), 0.0))
 
@@ -185,6 +215,7 @@ def _clinical(
     codes: Codes,
     numeric: bool,
     notes: list[str],
+    notation: Notation,
     aside: Aside,
 ) -> pd.DataFrame:
     """The chosen columns of ADNIMERGE or TADPOLE."""
@@ -194,18 +225,20 @@ def _clinical(
         raw = raw.assign(DX=last.map(lambda name: DX_NAMES.get(name, name), na_action="ignore"))
     rest = raw.drop(columns=id)
     if numeric and columns is None:
-        rest = _measurements(rest, codes, notes)
+        rest = _measurements(rest, codes, notes, notation)
     cells, named = frames.apart(frames.select(rest, columns, exclude, path, notes), aside, path)
     convert: Any = frames.numbers if numeric else frames.numbers_or_text
-    frame = frames.finish(convert(cells, codes, path, notes, censored=True), ids, path, notes)
+    values = convert(cells, codes, path, notes, censored=True, notation=notation)
+    frame = frames.finish(values, ids, path, notes)
     frame.attrs["aside"] = named
     return frame
 
 
-def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str]) -> pd.DataFrame:
+def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str], notation: Notation) -> pd.DataFrame:
     """Columns of numbers that say something about a subject."""
     kept = [
-        not frames.matches(name, BOOKKEEPING) and frames.is_numeric(raw[name], codes, censored=True)
+        not frames.matches(name, BOOKKEEPING)
+        and frames.is_numeric(raw[name], codes, censored=True, notation=notation)
         for name in raw.columns
     ]
     left = len(kept) - sum(kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
-from viewloom.study.wording import counted, nearest, note
+from viewloom.study.wording import counted, nearest, note, quoted
 from viewloom.views import listed
 
 Patterns = Sequence[str] | None
@@ -25,6 +26,8 @@ VISIT_COLUMNS = ("VISCODE2", "VISCODE", "visit", "visit_id", "session", "session
 KEEP_ONE = "keep one row per subject, or give visit and visit_column"
 CORRECT = "correct the cells, or name what stands for missing in missing_codes"
 NAME_CODES = "name what stands for missing in missing_codes, or choose with columns and exclude"
+IS_CATEGORICAL = "correct the cells, name them in missing_codes, or name the column under categorical"
+PLAIN = Notation()
 MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mrz|mai|okt|dez)"
 SPOILT = {  # ids that a spreadsheet has turned into something else, or a column that holds no ids
     r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|"
@@ -188,6 +191,7 @@ def numbers(
     *,
     censored: bool = False,
     way_out: str = NAME_CODES,
+    notation: Notation = PLAIN,
 ) -> pd.DataFrame:
     """Cells as float64, NaN where missing or a missing code; other text is an error that names the column.
 
@@ -202,20 +206,23 @@ def numbers(
         Take cells such as ``>1700`` at their bound.
     way_out : str
         What to do about cells that are no numbers, in terms of the options that the format has.
+    notation : Notation
+        How numbers are written in cells of text.
     """
     plain = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes], dtype=bool)
     values = np.full(cells.shape, np.nan)
     values[:, plain] = cells.loc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
     names = [str(name) for name in cells.columns]
     parsed = {
-        name: _parsed(cells[name], codes_of(name, codes), censored)
+        name: _parsed(cells[name], codes_of(name, codes), censored, notation)
         for name, done in zip(names, plain, strict=True)
         if not done
     }
     for name, text in parsed.items():
         values[:, names.index(name)] = text.numbers
-    wrong = {name: text.wrong for name, text in parsed.items()}
-    _check_cells(wrong, len(cells), "not a number", path, way_out)
+    faults = {name: text.fault for name, text in parsed.items() if text.fault is not None}
+    if faults:
+        raise StudyError("\n".join(_fault_lines(faults, len(cells), path, way_out, notation)))
     values[_coded(names, values, codes)] = np.nan
     infinite = dict(zip(names, np.isinf(values).sum(axis=0).tolist(), strict=True))
     _check_cells(infinite, len(cells), "infinite", path, way_out)
@@ -227,28 +234,45 @@ def numbers(
 
 
 def numbers_or_text(
-    cells: pd.DataFrame, codes: Codes, path: Path, notes: list[str], *, censored: bool = False
+    cells: pd.DataFrame,
+    codes: Codes,
+    path: Path,
+    notes: list[str],
+    *,
+    censored: bool = False,
+    notation: Notation = PLAIN,
 ) -> pd.DataFrame:
-    """Columns of numbers as float64, the others as text; 011 is a code, not a number."""
-    text = {}
+    """Columns of numbers as float64, the others as text; 011 is a code, not a number.
+
+    What is wrong with columns that are of numbers but for a few texts is told in ``attrs["faults"]``, by
+    column: whether it matters depends on what they are used for.
+    """
+    text, faults = {}, {}
     for name in cells.columns:
-        if is_numeric(cells[name], codes, censored=censored) and not _zero_padded(cells[name]):
+        if pd.api.types.is_numeric_dtype(cells[name]):
             continue
-        text[name] = without_codes(cells[name], codes_of(name, codes))
+        found = _parsed(cells[name], codes_of(name, codes), censored, notation).fault
+        if found is not None or _zero_padded(cells[name]):
+            text[name] = without_codes(cells[name], codes_of(name, codes))
+        if found is not None and found.mostly_numbers:
+            (faults[name],) = _fault_lines({name: found}, len(cells), path, IS_CATEGORICAL, notation)
     plain = cells.drop(columns=list(text))
-    rest = numbers(plain, codes, path, notes, censored=censored, way_out=CORRECT)
-    return pd.concat([rest, pd.DataFrame(text, index=cells.index)], axis=1)[list(cells.columns)]
+    rest = numbers(plain, codes, path, notes, censored=censored, way_out=CORRECT, notation=notation)
+    both = pd.concat([rest, pd.DataFrame(text, index=cells.index)], axis=1)[list(cells.columns)]
+    both.attrs = {"faults": faults}
+    return both
 
 
 def _zero_padded(cells: pd.Series) -> bool:
     return not pd.api.types.is_numeric_dtype(cells) and bool(as_text(cells).str.match(PADDED).any())
 
 
-def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False) -> bool:
-    """Whether every cell is a number or missing."""
+def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False, notation: Notation = PLAIN) -> bool:
+    """Whether cells are numbers or missing, but for texts so few that they are mistakes."""
     if pd.api.types.is_numeric_dtype(cells):
         return True
-    return _parsed(cells, codes_of(str(cells.name), codes), censored).wrong == 0
+    found = _parsed(cells, codes_of(str(cells.name), codes), censored, notation).fault
+    return found is None or found.mostly_numbers
 
 
 def codes_of(name: str, codes: Codes) -> Sequence[Code]:
@@ -270,21 +294,33 @@ def without_codes(cells: pd.Series, codes: Sequence[Code]) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """Numbers in text cells, how many cells hold none, and how many were beyond a limit."""
+    """Numbers in text cells, what is wrong with the others, and how many were beyond a limit."""
 
     numbers: np.ndarray
-    wrong: int
+    fault: Fault | None
     beyond: int
 
 
-def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool) -> Parsed:
+def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool, notation: Notation) -> Parsed:
     text = without_codes(cells, codes)
     beyond = int(text.str.match(CENSORED).sum()) if censored else 0
     if beyond:
         text = text.str.replace(CENSORED, "", regex=True)
-    values = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = np.isnan(values) & text.notna().to_numpy()
-    return Parsed(values, int(wrong.sum()), beyond)
+    values = parse(text, notation)
+    return Parsed(values, fault(text, values, notation), beyond)
+
+
+def _fault_lines(
+    faults: Mapping[str, Fault], n: int, path: Path, way_out: str, notation: Notation
+) -> Iterator[str]:
+    """One line for all columns of n rows that have the same thing wrong with them."""
+    told = {name: (description(one), advice(one, notation, way_out)) for name, one in faults.items()}
+    for what, way in dict.fromkeys(told.values()):
+        first, *others = [name for name in faults if told[name] == (what, way)]
+        rows = f"{faults[first].count} of {n} rows"
+        texts = f" ({quoted(faults[first].texts)})" if faults[first].texts else ""
+        more = f" ({counted(len(others), 'more column')} likewise: {listed(others)})" if others else ""
+        yield f"{path.name}: column {first!r} is {what} in {rows}{texts}{more}; {way}."
 
 
 def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
@@ -310,7 +346,8 @@ def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: st
 def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[str]) -> pd.DataFrame:
     """The frame a reader returns: indexed by id, with its notes, without columns that are all missing.
 
-    These are named in ``attrs["empty"]``; it is an error if no other is left.
+    These are named in ``attrs["empty"]``; it is an error if no other is left. ``attrs["faults"]`` has a
+    line for each column of text that should be one of numbers.
     """
     frame = values.set_axis(ids, axis=0).rename_axis(columns=None)
     empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
@@ -320,5 +357,5 @@ def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[str]) ->
             "check that the right rows and columns are read."
         )
     frame = frame.drop(columns=empty)
-    frame.attrs = {"notes": list(notes), "empty": empty}
+    frame.attrs = {"notes": list(notes), "empty": empty, "faults": values.attrs.get("faults", {})}
     return frame

@@ -11,14 +11,17 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
-from viewloom.study.readers.frames import Patterns
+from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import NAMED, find_dialect, load
 from viewloom.views import listed
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
-CORRECT = "correct the cells, or write the table again with asegstats2table or aparcstats2table"
+CORRECT = (
+    "correct the cells, name what stands for missing in missing_codes, or write the table again with "
+    "asegstats2table or aparcstats2table"
+)
 
 
 def read_stats_table(
@@ -27,6 +30,7 @@ def read_stats_table(
     id: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
+    missing_codes: Codes | None = None,
     global_measures: bool = False,
 ) -> pd.DataFrame:
     """Read tables of asegstats2table and aparcstats2table, with any delimiter, and join them.
@@ -39,6 +43,8 @@ def read_stats_table(
         Column of ids; the first where None.
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out.
+    missing_codes : list, or dict of column pattern to list, optional
+        What stands for missing besides blanks and NA.
     global_measures : bool, default=False
         Keep measures of the whole brain, such as the intracranial volume.
 
@@ -50,7 +56,7 @@ def read_stats_table(
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
     notes: list[str] = []
     where = paths[0] if len(paths) == 1 else paths[0].parent
-    tables = [_read_stats_table(one, id, notes) for one in paths]
+    tables = [_read_stats_table(one, id, missing_codes or (), notes) for one in paths]
     joined = reduce(lambda left, right: _joined(left, right, where), tables)
     wide = frames.select(regions(joined, global_measures, notes), columns, exclude, where, notes)
     return frames.finish(wide, wide.index.rename("id"), where, notes)
@@ -61,7 +67,7 @@ def is_stats_table(header: Iterable[str]) -> bool:
     return TABLE_HEAD.fullmatch(next(iter(header), "")) is not None
 
 
-def _read_stats_table(path: Path, id: str | None, notes: list[str]) -> pd.DataFrame:
+def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[str]) -> pd.DataFrame:
     """One table, indexed by id."""
     dialect = find_dialect(path, candidates=NAMED.values())
     id = id or dialect.header[0]
@@ -71,7 +77,8 @@ def _read_stats_table(path: Path, id: str | None, notes: list[str]) -> pd.DataFr
     cells = raw.loc[:, raw.columns != id]
     cells = cells.set_axis([_feature(name, dialect.header[0]) for name in cells.columns], axis=1)
     frames.select(cells, None, None, path, notes)  # repeated names
-    return frames.numbers(cells, (), path, notes, way_out=CORRECT).set_axis(ids, axis=0)
+    values = frames.numbers(cells, codes, path, notes, way_out=CORRECT, notation=dialect.notation)
+    return values.set_axis(ids, axis=0)
 
 
 def _feature(name: str, head: str) -> str:

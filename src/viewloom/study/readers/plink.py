@@ -88,7 +88,7 @@ def read_raw(
         Named as by `read_bed`: ``rs1_A`` counts allele A, also where PLINK 2 wrote ``rs1_A(/G)``.
     """
     path, notes = Path(path), list[str]()
-    dialect = find_dialect(path, candidates=[" ", "\t"])
+    dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
     raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, notes)
     raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
     ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
@@ -97,7 +97,7 @@ def read_raw(
     notes += note(dominance, "column of dominance", "columns of dominance")
     panel = _chosen(_parsed_names(calls.columns), variants, path)
     calls = calls.iloc[:, panel.index.to_numpy()].set_axis(_features(panel, path), axis=1)
-    frame = frames.numbers(calls, (), path, notes, way_out=EXPORT)
+    frame = frames.numbers(calls, (), path, notes, way_out=EXPORT, notation=dialect.notation)
     strange = int(((frame < 0) | (frame > 2)).sum().sum())
     if strange:
         raise StudyError(f"{path.name}: {strange} calls are not between 0 and 2; {EXPORT}.")

@@ -7,7 +7,9 @@ those of the left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from viewloom.study.readers.frames import Code, Codes, codes_of
 
 CODE = re.compile(r"ST(?P<number>\d+)(?P<kind>SV|CV|SA|TA|TS|HS)(?P<table>_.+)?")
 MEASURES = {
@@ -85,6 +87,22 @@ def readable(columns: Iterable[str], texts: Mapping[str, str] | None = None) -> 
     names = [_name(column, texts or {}) for column in columns]
     unique = {name for name in names if names.count(name) == 1}
     return [name if name in unique else column for name, column in zip(names, columns, strict=True)]
+
+
+def codes_by_either_name(codes: Codes, applied: Sequence[str], others: Sequence[str]) -> Codes:
+    """Missing codes by column for columns called `applied`; patterns may also be of their other names.
+
+    >>> codes_by_either_name({"ST*": [-4]}, ["LeftHippocampus_volume"], ["ST29SV"])
+    {'ST*': [-4], 'LeftHippocampus_volume': [-4]}
+    """
+    if not isinstance(codes, Mapping):
+        return codes
+    more: dict[str, list[Code]] = {}
+    for name, other in zip(applied, others, strict=True):
+        found = codes_of(other, codes) if other != name else []
+        if found:
+            more[name] = [*codes_of(name, codes), *found]
+    return {**codes, **more}
 
 
 def _name(column: str, texts: Mapping[str, str]) -> str:

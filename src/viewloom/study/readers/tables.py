@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pandas as pd
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Aside, Codes, Patterns
-from viewloom.study.readers.text import find_dialect, load, padded_columns
+from viewloom.study.readers.notation import Notation
+from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
 from viewloom.study.wording import note
 
 PARQUET = (".parquet", ".pq")
@@ -30,9 +32,10 @@ def read_table(
     visit_column: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
-    missing_codes: Codes = (),
+    missing_codes: Codes | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     encoding: str | None = None,
     numeric: bool = True,
     aside: Aside = None,
@@ -51,10 +54,12 @@ def read_table(
         Column of visits; where None, one of the usual names.
     columns, exclude : list of str, optional
         Shell patterns of the columns to keep and to leave out, case-sensitive. All but the id by default.
-    missing_codes : list, or dict of column pattern to list
+    missing_codes : list, or dict of column pattern to list, optional
         What stands for missing besides blanks and NA, such as -4.
     delimiter, decimal, encoding : str, optional
         Found out where None.
+    thousands : str, optional
+        Mark between thousands. Where None there is none, and a column that may have one is refused.
     numeric : bool, default=True
         Whether all columns must be numbers. If False, columns that are not stay text.
     aside : function of str to bool, optional
@@ -84,14 +89,15 @@ def read_table(
     008          NaN
     """
     path, notes = Path(path), list[str]()
-    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    raw = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
+    dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
+    raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
     raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     cells, named = frames.apart(cells, aside, path)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
-    convert = frames.numbers if numeric else frames.numbers_or_text
-    frame = frames.finish(convert(cells, missing_codes, path, notes), ids, path, notes)
+    convert: Any = frames.numbers if numeric else frames.numbers_or_text
+    values = convert(cells, missing_codes or (), path, notes, notation=notation)
+    frame = frames.finish(values, ids, path, notes)
     frame.attrs["aside"] = named
     return frame
 
@@ -106,9 +112,10 @@ def read_long(
     visit_column: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
-    missing_codes: Codes = (),
+    missing_codes: Codes | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     encoding: str | None = None,
     repeats: str = "error",
 ) -> pd.DataFrame:
@@ -121,7 +128,7 @@ def read_long(
         Columns of ids and of measurements.
     name : str or list of str
         Column of the region's name, or several that name it together, such as region and side.
-    visit, visit_column, missing_codes, delimiter, decimal, encoding
+    visit, visit_column, missing_codes, delimiter, decimal, thousands, encoding
         As in `read_table`.
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
@@ -145,10 +152,20 @@ def read_long(
     """
     path, notes = Path(path), list[str]()
     parts = [name] if isinstance(name, str) else list(name)
-    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    raw = _load(path, dialect, [id, *parts, visit_column], notes)
+    dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
+    raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
     raw, _ = _visit_rows(raw, visit, visit_column, path, notes)
-    wide = pivot(raw, path, id=id, name=parts, value=value, codes=missing_codes, repeats=repeats, notes=notes)
+    wide = pivot(
+        raw,
+        path,
+        id=id,
+        name=parts,
+        value=value,
+        codes=missing_codes or (),
+        repeats=repeats,
+        notes=notes,
+        notation=notation,
+    )
     return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
 
 
@@ -162,6 +179,7 @@ def pivot(
     codes: Codes,
     repeats: str,
     notes: list[str],
+    notation: Notation,
 ) -> pd.DataFrame:
     """Rows of measurements as one row per subject and one column per region, in order of appearance."""
     if repeats not in ("error", "mean"):
@@ -172,7 +190,7 @@ def pivot(
         {
             "id": frames.clean_ids(frames.column(raw, id, path, "id"), path),
             "region": region,
-            "value": frames.numbers(cells, codes, path, notes)[value],
+            "value": frames.numbers(cells, codes, path, notes, notation=notation)[value],
         }
     )
     once = _one_value_each(measured, path, repeats, frames.repeats_hint(raw), notes)
@@ -214,18 +232,22 @@ def _one_value_each(
 
 def _load(
     path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[str], *, codes: bool = False
-) -> pd.DataFrame:
-    """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text."""
+) -> tuple[pd.DataFrame, Notation]:
+    """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text.
+
+    And how numbers are written in columns of text.
+    """
     if is_parquet(path):
-        return filled_rows(_load_parquet(path), path, notes)
-    dialect = find_dialect(path, **given)
-    if dialect.decimal == "," and given["decimal"] is None:
+        notation = find_notation(given["decimal"], given["thousands"])
+        return filled_rows(_load_parquet(path), path, notes), replace(notation, options=True)
+    dialect = find_dialect(path, **given, options=True)
+    if dialect.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
         notes.append("decimal commas read as points")
     names = [*filter(None, text), *frames.VISIT_COLUMNS]
     raw = load(path, dialect, text=names)
     if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
         raw = load(path, dialect, text=[*names, *coded])
-    return filled_rows(raw, path, notes)
+    return filled_rows(raw, path, notes), dialect.notation
 
 
 def _truths(raw: pd.DataFrame) -> list[str]:

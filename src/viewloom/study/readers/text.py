@@ -6,13 +6,14 @@ import codecs
 import csv
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.readers.notation import Notation, may_be_grouped
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 NAMED = {**DELIMITERS, "space": " "}  # what a user may call them
@@ -38,6 +39,8 @@ ROW_NAMES = "row.names"  # what R calls the column for which it writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
 PADDED = r"0\d"  # how codes begin, and numbers do not
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # of thousands, perhaps
+OTHER = {".": ",", ",": "."}  # the decimal mark that goes with one of thousands
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Dialect:
 
     Attributes
     ----------
-    encoding, delimiter, decimal : str
+    encoding, delimiter : str
+    notation : Notation
     header : list of str
     skip : int
         Lines before the header, such as Excel's ``sep=;``.
@@ -54,7 +58,7 @@ class Dialect:
 
     encoding: str
     delimiter: str
-    decimal: str
+    notation: Notation
     header: list[str]
     skip: int
 
@@ -64,10 +68,14 @@ def find_dialect(
     *,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
     encoding: str | None = None,
     candidates: Iterable[str] = tuple(DELIMITERS.values()),
+    options: bool = False,
 ) -> Dialect:
     """Find out how a table is written from its first lines; what is given is believed.
+
+    `options` says whether the format lets the user give decimal and thousands.
 
     Raises
     ------
@@ -90,7 +98,7 @@ def find_dialect(
     return Dialect(
         encoding=encoding,
         delimiter=mark,
-        decimal=decimal or _decimal(rows[1:], mark),
+        notation=replace(find_notation(decimal, thousands, rows[1:], mark), options=options),
         header=_header(rows),
         skip=int(announced is not None),
     )
@@ -109,29 +117,40 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if text is None or name in text]
     try:
-        # Python turns every line end into \n: on lone \r the parser of pandas 2 may not come to an end
-        with path.open(encoding=dialect.encoding, newline=None) as file:
-            frame = pd.read_csv(
-                file,
-                sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
-                decimal=dialect.decimal,
-                header=0,
-                names=list(range(len(header))),
-                skiprows=dialect.skip,
-                dtype=dict.fromkeys(as_text, str),
-                na_values=MISSING,
-                skipinitialspace=True,
-                low_memory=False,
-            )
+        frame = _read_csv(path, dialect, as_text)
+        doubtful = [j for j in range(len(header)) if _may_be_grouped(frame[j], dialect.notation)]
+        if doubtful:
+            frame = _read_csv(path, dialect, [*as_text, *doubtful])
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
     except ValueError as error:  # among them those of the parser
         raise StudyError(_ragged(path, str(error))) from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus cells for row names
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
-    if dialect.decimal == ",":
-        frame = frame.apply(_with_points)
     return frame.copy().set_axis(header, axis=1)  # the copy has columns of one kind side by side: fast
+
+
+def _read_csv(path: Path, dialect: Dialect, text: Collection[int]) -> pd.DataFrame:
+    """The table with numbered columns; those in `text` stay text, all where thousands are marked."""
+    as_text = range(len(dialect.header)) if dialect.notation.thousands else text
+    # Python turns every line end into \n: on lone \r the parser of pandas 2 may not come to an end
+    with path.open(encoding=dialect.encoding, newline=None) as file:
+        return pd.read_csv(
+            file,
+            sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
+            decimal=dialect.notation.decimal,
+            header=0,
+            names=list(range(len(dialect.header))),
+            skiprows=dialect.skip,
+            dtype=dict.fromkeys(as_text, str),
+            na_values=MISSING,
+            skipinitialspace=True,
+            low_memory=False,
+        )
+
+
+def _may_be_grouped(column: pd.Series, notation: Notation) -> bool:
+    return pd.api.types.is_float_dtype(column) and may_be_grouped(column.to_numpy(), notation)
 
 
 def padded_columns(path: Path, dialect: Dialect) -> list[str]:
@@ -150,17 +169,6 @@ def padded_columns(path: Path, dialect: Dialect) -> list[str]:
 
 def _undecodable(path: Path, encoding: str) -> str:
     return f"{path.name}: cannot be decoded as {encoding}; save it as UTF-8, or give encoding {TABLES_ONLY}."
-
-
-def _with_points(column: pd.Series) -> pd.Series:
-    """Decimal commas as points in a column that pandas left as text, or as numbers of too many digits."""
-    if pd.api.types.is_numeric_dtype(column):
-        return column
-    return (
-        column.map(str, na_action="ignore")
-        .astype(object)
-        .str.replace(r"^([<>=]*\s*[-+]?\d+),(\d+)\s*$", r"\1.\2", regex=True)
-    )
 
 
 def _ragged(path: Path, message: str) -> str:
@@ -281,8 +289,15 @@ def _header(rows: list[list[str]]) -> list[str]:
     return [name or f"column {j}" for j, name in enumerate(header, start=1)]
 
 
-def _decimal(rows: list[list[str]], mark: str) -> str:
-    """A comma where cells look like 3,14 and commas do not part cells; 1,234 in quotes may be thousands."""
-    if mark == ",":
-        return "."
-    return "," if any(DECIMAL_COMMA.fullmatch(cell.strip()) for row in rows for cell in row) else "."
+def find_notation(
+    decimal: str | None, thousands: str | None, rows: Sequence[Sequence[str]] = (), mark: str = ","
+) -> Notation:
+    """How numbers are written: as the user says, else with the decimal mark that cells have."""
+    if thousands and thousands == decimal:
+        raise StudyError(f"decimal and thousands are both {decimal!r}; give each its own mark.")
+    if decimal or thousands:
+        return Notation(decimal or OTHER.get(thousands or "", "."), thousands or "", given=bool(decimal))
+    cells = [cell.strip() for row in rows for cell in row] if mark != "," else []
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    certain = not commas or any(not GROUPED_COMMA.fullmatch(cell) for cell in commas)
+    return Notation("," if commas else ".", certain=certain)

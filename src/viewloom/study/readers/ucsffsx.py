@@ -10,7 +10,7 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames, stcodes
-from viewloom.study.readers.adni import ONE_VISIT, visit_rows
+from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.wording import note
@@ -29,7 +29,7 @@ def read_ucsffsx(
     measures: Sequence[str] = ("volume", "thickness"),
     columns: Patterns = None,
     exclude: Patterns = None,
-    missing_codes: Codes = (),
+    missing_codes: Codes | None = None,
 ) -> pd.DataFrame:
     """Read a UCSF FreeSurfer table of ADNI: UCSFFSX, UCSFFSX51, UCSFFSX6, UCSFFSX7 or UCSFFSL.
 
@@ -48,7 +48,8 @@ def read_ucsffsx(
         "volume", "thickness", "area", "thicknessstd".
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out, as names or as ST codes.
-    missing_codes : list, or dict of column pattern to list
+    missing_codes : list, or dict of column pattern to list, optional
+        By default -4 and -1, the codes of ADNI: neither volumes nor thickness are negative.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def read_ucsffsx(
         Of several runs of a subject, the best rated one, then the newest by RUNDATE, then by IMAGEUID.
     """
     path, notes = Path(path), list[str]()
-    raw = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes)
     same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
     raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
     measured = [stcodes.measure_of(name) for name in raw.columns]
@@ -66,9 +67,16 @@ def read_ucsffsx(
     left = sum(measure is not None for measure in measured) - codes.shape[1]
     notes += note(left, "column of other measures", "columns of other measures")
     cells = _named(codes, columns, exclude, path, notes, texts=_texts(dictionary))
-    values = frames.numbers(cells, missing_codes, path, notes)
+    known = ADNI_CODES if missing_codes is None else _codes(missing_codes, codes.columns, dictionary)
+    values = frames.numbers(cells, known, path, notes, notation=notation)
     ids = frames.checked_ids(raw[id], path, hint=ONE_VISIT)
     return frames.finish(values, ids, path, notes)
+
+
+def _codes(given: Codes, columns: pd.Index, dictionary: str | Path | None) -> Codes:
+    """Missing codes by the readable names of columns."""
+    names = stcodes.readable(columns, _texts(dictionary))
+    return stcodes.codes_by_either_name(given, names, list(columns))
 
 
 def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) -> pd.DataFrame:

@@ -1,0 +1,164 @@
+"""Columns of participants: one spelling for each level, and what `check` tells of every column."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import as_categories, as_numbers
+from viewloom.clinical.suppression import suppressed
+from viewloom.study.schema import Participants
+from viewloom.study.wording import counted, quoted
+
+FAMILIES = (  # spellings of one level; numbers stand for none of them
+    {"m", "male", "man", "men", "mann", "männlich", "maennlich"},
+    {"f", "female", "woman", "women", "frau", "weiblich"},
+    {"y", "yes", "ja"},
+    {"n", "no", "nein"},
+    {"t", "true"},
+    {"pos", "positive", "positiv"},
+    {"neg", "negative", "negativ"},
+)
+MOST_LEVELS = 20  # of a covariate in words; beyond, it is a date or a name
+CATEGORIES, NUMBERS = "categories", "numbers"
+COLUMNS = ["role", "type", "known", "missing", "levels", "lowest", "highest", "step"]
+
+
+def folded(level: str) -> str:
+    """A level as it would be spelt whatever its case, blanks and abbreviation.
+
+    >>> [folded(level) for level in ("Male", "m ", "site_01", "Site 01", "-1", "01", "1.0")]
+    ['m', 'm', 'site 01', 'site 01', '-1', '1', '1']
+    """
+    plain = unicodedata.normalize("NFKC", level).casefold().strip()
+    if re.fullmatch(r"[-+]?\d+(\.\d+)?", plain):
+        return f"{float(plain):g}"
+    plain = re.sub(r"(?<=[^\W_])[\s_.\-]+(?=[^\W_])", " ", plain)
+    return next((min(family, key=len) for family in FAMILIES if plain in family), plain)
+
+
+def respelt(labels: Iterable[str | None]) -> list[list[str]]:
+    """Levels that are several spellings of one, the commonest first.
+
+    >>> respelt(["M", "M", "male", "F", None])
+    [['M', 'male']]
+    """
+    counts = Counter(label for label in labels if label is not None)
+    groups: dict[str, list[str]] = {}
+    for level in sorted(counts, key=lambda level: (-counts[level], level)):
+        groups.setdefault(folded(level), []).append(level)
+    return [spellings for spellings in groups.values() if len(spellings) > 1]
+
+
+def _both_coded_and_spelt(labels: Iterable[str | None]) -> list[str]:
+    """All levels, where some are numbers and others words for which numbers are often written."""
+    levels = sorted({label for label in labels if label is not None})
+    words = [level for level in levels if any(folded(level) in family for family in FAMILIES)]
+    return levels if words and any(np.isfinite(as_numbers(levels))) else []
+
+
+def spelling_problems(column: pd.Series) -> Iterator[str]:
+    """Levels of a column that are spelt in several ways, and the line that makes one of them."""
+    name, labels = str(column.name), as_categories(column)
+    many = len(set(labels)) > MOST_LEVELS
+    found = respelt(labels)
+    if found and many:  # they may be ids
+        yield f"column {name!r} has {counted(len(found), 'level')} spelt in several ways; spell each in one."
+    elif found:
+        told = "; ".join(quoted(spellings) for spellings in found)
+        same = ", ".join(f"'{first}' = {others}" for first, *others in found)
+        yield (
+            f"column {name!r} has several spellings of one level: {told}; add to [participants] levels = "
+            f"{{ '{name}' = {{ {same} }} }}, or categorical = ['{name}'] if they differ."
+        )
+    elif (levels := _both_coded_and_spelt(labels)) and not many:
+        yield (
+            f"column {name!r} has codes beside words: {quoted(levels)}; say which are the same with levels = "
+            f"{{ '{name}' = {{ ... }} }} under [participants], or categorical = ['{name}'] if all differ."
+        )
+
+
+def with_levels(frame: pd.DataFrame, people: Participants) -> pd.DataFrame:
+    """The table with the levels that the study joins under one name."""
+    for name, joined in people.levels.items():
+        if name in frame.columns:
+            new = {str(old): level for level, spellings in joined.items() for old in spellings}
+            labels = [
+                None if label is None else new.get(label, label) for label in as_categories(frame[name])
+            ]
+            frame = frame.assign(**{name: pd.Series(labels, frame.index, dtype=object)})
+    return frame
+
+
+def as_declared(column: pd.Series) -> pd.Series:
+    """A column of categories, whatever its cells look like."""
+    return pd.Series(pd.Categorical(as_categories(column)), column.index, name=column.name)
+
+
+def is_categorical(column: pd.Series) -> bool:
+    """Whether a column is one of categories: declared so, or not all numbers."""
+    known = [label is not None for label in as_categories(column)]
+    declared = isinstance(column.dtype, pd.CategoricalDtype)
+    return declared or bool(np.isnan(as_numbers(column)[known]).any())
+
+
+def described(participants: pd.DataFrame | None, people: Participants | None, min_cell: int) -> pd.DataFrame:
+    """What there is to know of every column that the study names, without anything about single subjects.
+
+    Parameters
+    ----------
+    participants : DataFrame or None
+        One row per subject.
+    people : Participants or None
+    min_cell : int
+        Counts below are not shown, and as many subjects at least lie beyond `lowest` and `highest`.
+
+    Returns
+    -------
+    DataFrame
+        Per column: role, type (categories or numbers), known and missing cells, levels with their counts,
+        lowest and highest of all but the extreme values, and the step in which values change.
+    """
+    if participants is None or people is None:
+        return pd.DataFrame(columns=pd.Index(COLUMNS))
+    codes = {people.diagnosis, people.site}
+    rows: dict[str, dict[str, Any]] = {}
+    for role, name in people.named_columns:
+        column = participants[name]
+        known = sum(label is not None for label in as_categories(column))
+        kind = CATEGORIES if name in codes or is_categorical(column) else NUMBERS
+        summary = _levels(column, min_cell) if kind == CATEGORIES else _range(column, min_cell)
+        counts = {"known": known, "missing": len(column) - known}
+        rows.setdefault(name, {"role": role, "type": kind, **counts, **summary})
+    table = pd.DataFrame(list(rows.values()), index=pd.Index(list(rows)), columns=pd.Index(COLUMNS))
+    return table.rename_axis("column")
+
+
+def _levels(column: pd.Series, min_cell: int) -> dict[str, Any]:
+    """Levels with their counts, small ones hidden; how many, where there are too many to list."""
+    counts = Counter(label for label in as_categories(column) if label is not None)
+    if len(counts) > MOST_LEVELS:
+        return {"levels": f"{len(counts)} levels"}
+    levels = sorted(counts)
+    table = suppressed(pd.DataFrame({"n": [counts[level] for level in levels]}), min_cell)
+    shown = zip(levels, table["n"].tolist(), strict=True)
+    return {"levels": ", ".join(f"{level} ({n})" for level, n in shown)}
+
+
+def _range(column: pd.Series, min_cell: int) -> dict[str, Any]:
+    """Quantiles beyond which enough subjects lie, and the least difference between values."""
+    numbers = as_numbers(column)
+    numbers = numbers[np.isfinite(numbers)]
+    share = max(0.05, min_cell / max(len(numbers), 1))
+    if share >= 0.5:
+        return {}
+    lowest, highest = np.quantile(numbers, [share, 1 - share])
+    step = np.diff(np.unique(numbers)).min(initial=np.inf)
+    rounded = (float(f"{value:.3g}") for value in (lowest, highest, step))  # no subject's own value
+    return dict(zip(("lowest", "highest", "step"), rounded, strict=True))
