@@ -46,7 +46,9 @@ class Source(Block):
     """How to read a table. Formats have some of these keys each: those that their reader takes."""
 
     id: str | None = Field(default=None, description="Column of the subject's id.")
-    visit: Text | None = Field(default=None, description="Visit to keep, such as 'bl'.")
+    visit: Text | None = Field(
+        default=None, description="Visit to keep, such as 'bl'; 'first': the first of each subject."
+    )
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
     missing_codes: CodesPerColumn | None = Field(
         default=None, description="Values that mean missing, such as [-4], or { 'ST*' = [-4], ... }."
@@ -224,8 +226,9 @@ class Model(Block):
 class Ids(Block):
     """``[ids]``."""
 
-    match: Literal["exact", "adni"] = Field(
-        default="exact", description="adni: PTID, RID and BIDS name one subject."
+    match: Literal["exact", "adni", "bids"] = Field(
+        default="exact",
+        description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
     )
 
 

@@ -15,6 +15,7 @@ from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.readers.visits import parse
 from viewloom.study.wording import note
 
 SAME_VISIT = {  # a baseline is screened, scanned and seen under different codes
@@ -149,7 +150,8 @@ def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> pd.DataFram
     if visit == "all":
         return raw
     codes = _visits(raw, path)
-    return frames.at_visit(raw, codes, SAME_VISIT.get(visit, (visit,)), path, notes)
+    wanted = SAME_VISIT.get(parse(visit).key, (visit,))
+    return frames.of_visit(raw, id, codes, wanted, path, notes)
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:

@@ -13,6 +13,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load, padded_columns
+from viewloom.study.readers.visits import visit_columns
 from viewloom.study.wording import note
 
 PARQUET = (".parquet", ".pq")
@@ -45,7 +46,8 @@ def read_table(
     id : str
         Column of ids. They are text: leading zeros stay.
     visit : str, optional
-        Keep rows of this visit only.
+        Keep rows of this visit only, however its code is padded or prefixed (``m0``, ``ses-M00``, ``bl``);
+        "first" keeps the first visit of each subject.
     visit_column : str, optional
         Column of visits; where None, one of the usual names.
     columns, exclude : list of str, optional
@@ -83,7 +85,7 @@ def read_table(
     path, notes = Path(path), list[str]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     raw = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
-    raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
+    raw, dropped = _visit_rows(raw, id, visit, visit_column, path, notes)
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
     convert = frames.numbers if numeric else frames.numbers_or_text
@@ -141,7 +143,7 @@ def read_long(
     parts = [name] if isinstance(name, str) else list(name)
     dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
     raw = _load(path, dialect, [id, *parts, visit_column], notes)
-    raw, _ = _visit_rows(raw, visit, visit_column, path, notes)
+    raw, _ = _visit_rows(raw, id, visit, visit_column, path, notes)
     wide = pivot(raw, path, id=id, name=parts, value=value, codes=missing_codes, repeats=repeats, notes=notes)
     return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
 
@@ -215,7 +217,7 @@ def _load(
     dialect = find_dialect(path, **given)
     if dialect.decimal == "," and given["decimal"] is None:
         notes.append("decimal commas read as points")
-    names = [*filter(None, text), *frames.VISIT_COLUMNS]
+    names = [*filter(None, text), *visit_columns(dialect.header)]
     raw = load(path, dialect, text=names)
     if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
         raw = load(path, dialect, text=[*names, *coded])
@@ -258,11 +260,11 @@ def _load_parquet(path: Path) -> pd.DataFrame:
 
 
 def _visit_rows(
-    raw: pd.DataFrame, visit: Any, visit_column: str | None, path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rows of the visit, all where None, and the name of the column that tells visits apart."""
     if visit is None and visit_column is None:
         return raw, []
     codes = frames.visit_codes(raw, visit_column, path)
-    kept = raw if visit is None else frames.at_visit(raw, codes, [visit], path, notes)
+    kept = raw if visit is None else frames.of_visit(raw, id, codes, [str(visit)], path, notes)
     return kept, [str(codes.name)]
