@@ -213,7 +213,7 @@ def _load(
 ) -> pd.DataFrame:
     """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text."""
     if is_parquet(path):
-        return filled_rows(_load_parquet(path), path, notes)
+        return filled_rows(load_parquet(path), path, notes)
     dialect = find_dialect(path, **given)
     if dialect.decimal == "," and given["decimal"] is None:
         notes.append("decimal commas read as points")
@@ -243,7 +243,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET
 
 
-def _load_parquet(path: Path) -> pd.DataFrame:
+def load_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file; a named index becomes a column."""
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
