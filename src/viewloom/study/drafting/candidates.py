@@ -332,10 +332,16 @@ def _table_settings(table: Table) -> dict[str, Any] | None:
     if table.is_long:
         return _long_settings(table)
     table.format = "table"
-    left = excluded(table)
+    left = [_as_pattern(name, table.header) for name in excluded(table)]
     if len(table.measures) < 2:
         return None
     return {"id": table.id, **table.visits.settings, **({"exclude": left} if left else {})}
+
+
+def _as_pattern(name: str, header: Sequence[str]) -> str:
+    """A name as a pattern that fits it alone."""
+    others = sum(fnmatchcase(other, name) for other in header if other != name)
+    return re.sub(r"([*?[])", r"[\1]", name) if others else name
 
 
 def _long_settings(table: Table) -> dict[str, Any]:
