@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 
 def written(folder):
-    text = draft(folder)
+    text = draft(folder).text
     (folder / "study.toml").write_text(text, encoding="utf-8")
     return text, read_study(folder / "study.toml")
 

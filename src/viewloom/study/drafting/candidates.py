@@ -109,7 +109,7 @@ def likely_people(table: Table) -> bool:
     if table.format not in PEOPLE_FORMATS:
         return False
     about = [name for name in table.clinical if name not in named(table.header, columns.OTHERS)]
-    hinted = bool(PEOPLE_NAMES.match(table.path.stem)) and bool(table.clinical)
+    hinted = bool(PEOPLE_NAMES.match(table.path.stem)) and bool(about)
     return bool(table.roles(columns.DIAGNOSIS)) or len(about) > 1 or hinted
 
 

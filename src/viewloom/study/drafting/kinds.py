@@ -31,7 +31,7 @@ NAMED = {  # ends of names -> what it is, and the way out
     ".png .jpg .jpeg .gif .tif .tiff .svg .bmp .eps": f"a picture: {NO_TABLE}",
     ".pdf .doc .docx .odt .rtf .ppt .pptx .tex .md .rst .html .htm .bib": f"a document: {NO_TABLE}",
     ".json .yaml .yml .toml .xml .ini .cfg .jsonl": f"settings or metadata: {NO_TABLE}",
-    ".py .r .rmd .m .sh .ipynb .do .sas .js .c .cpp .jl .bat .slurm .make": f"a program: {NO_TABLE}",
+    ".py .r .rmd .m .sh .ipynb .do .sas .js .c .cpp .jl .bat .slurm .make .pyc .so .o": f"a program: {NO_TABLE}",
     ".log .out .err .done .touch .env .cmd": f"a log: {NO_TABLE}",
     ".safetensors": "a saved model",
     ".db .sqlite .sqlite3 .mdb .accdb": f"a database: {EXPORT}",

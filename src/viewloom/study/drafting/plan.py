@@ -21,7 +21,7 @@ from viewloom.study.wording import counted
 SAME = 0.9  # share of columns in common, from which tables hold the same measures
 ALIKE = 0.5  # share of columns in common, from which tables of other subjects are one view
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
-STACKED = ("table", "plink", "plink-raw", "h5ad", "h5mu")  # formats of which a view may have several files
+STACKED = ("table", "plink", "plink-raw", "h5ad", "h5mu", "freesurfer-table")  # formats of which a view may have several files
 
 
 @dataclass
@@ -93,10 +93,11 @@ def make_plan(found: Found) -> Plan:
 def ranked_people(tables: Sequence[Table]) -> list[Table]:
     """Tables of participants, the likeliest first."""
 
-    def rank(table: Table) -> tuple[bool, bool, int, int]:
+    def rank(table: Table) -> tuple[bool, bool, bool, int, int]:
         diagnosis = bool(table.roles(columns.DIAGNOSIS))
+        called = table.path.stem.casefold() in ("participants", "participant", "subjects")
         hinted = bool(PEOPLE_NAMES.match(table.path.stem))
-        return not diagnosis, not hinted, -min(len(table.clinical), 3), len(table.measures)
+        return not called, not diagnosis, not hinted, -min(len(table.clinical), 3), len(table.measures)
 
     return sorted(filter(likely_people, tables), key=rank)
 
@@ -234,14 +235,13 @@ def _clash(view: Candidate, partner: Candidate) -> Candidate:
     """A view beside one of the same columns and subjects, with the reason in front of what is said."""
     shared = len(set(view.ids) & set(partner.ids))
     other = partner.paths[0].name
-    what = f"the same columns as {other}, and {shared} of its {len(set(view.ids))} subjects are there, too"
     if _equal_measures(view, partner):
-        why = f"holds the measures that {other} holds: not used twice"
+        why = f"the same measures as in {other}: not used twice"
     else:
         why = (
-            f"{what}: another visit, another method, or another cohort whose ids happen to be the same? Not joined. "
-            f"If subjects differ, make ids differ and set paths over both files; if it is another measure of "
-            f"the same subjects, remove the marks of comment"
+            f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. Another "
+            "visit, another measure, or a cohort whose ids coincide? If subjects differ, make their ids differ and "
+            "list both files in paths; if it is another measure, remove the marks of comment"
         )
     view.said.insert(0, why)
     return view
@@ -249,7 +249,7 @@ def _clash(view: Candidate, partner: Candidate) -> Candidate:
 
 def _equal_measures(view: Candidate, partner: Candidate) -> bool:
     """Whether two tables hold the same numbers for the same subjects."""
-    if view.table is None or partner.table is None or view.format != "table":
+    if view.table is None or partner.table is None or len(view.paths) + len(partner.paths) > 2:
         return False
     shared = [name for name in view.features if name in set(partner.features)]
     one, other = (
@@ -301,12 +301,11 @@ def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: 
         block.off = "the measures of the table of participants; remove the marks of comment to use them"
         block.off = block.off if other_views else ""
         plan.views.append(block)
+    too = f"a table of participants, too; {table.path.name} was taken"
     for other in people[1:]:
         if other.path not in used:
-            taken = table.path.name
-            plan.passed.append(
-                (other.path.relative_to(found.folder).as_posix(), f"a table of participants, too; {taken} was taken", 1)
-            )
+            plan.passed.append((other.path.relative_to(found.folder).as_posix(), too, 1))
+    _set_aside(plan, {other.path for other in people[1:] if PEOPLE_NAMES.match(other.path.stem)}, too)
 
 
 def people_block(table: Table, folder: Path, match: str) -> Block:
@@ -326,10 +325,18 @@ def people_block(table: Table, folder: Path, match: str) -> Block:
 
 def _set_phenotypes_aside(plan: Plan) -> None:
     """Questionnaires of BIDS are views only where there is nothing else."""
-    clinical = [view for view in plan.active if any(PHENOTYPE.fullmatch(part) for part in _places(view))]
-    if len(clinical) < len(plan.active):
-        for view in clinical:
-            view.off = "assessments (folder phenotype): remove the marks of comment to cluster on them, too"
+    clinical = {
+        path for view in plan.active for path in view.files if any(map(PHENOTYPE.fullmatch, _places(view)))
+    }
+    _set_aside(plan, clinical, "assessments (folder phenotype): remove the marks of comment to use them, too")
+
+
+def _set_aside(plan: Plan, files: set[Path], why: str) -> None:
+    """Switch off views of some files, if there are others."""
+    chosen = [view for view in plan.active if files.intersection(view.files)]
+    if len(chosen) < len(plan.active):
+        for view in chosen:
+            view.off = why
 
 
 def _places(view: Block) -> list[str]:

@@ -51,13 +51,15 @@ class Streams:
 
     def passed(self, folder: Path) -> list[tuple[str, str, int]]:
         """Other output of FreeSurfer, told by its place within the folders of subjects."""
-        other: Counter[str] = Counter()
-        for path in self.files:
-            if not self.is_read(path):
-                parts = path.relative_to(self.root).parts
-                other["/".join((self.root.relative_to(folder).as_posix(), "*", *parts[1:][-2:]))] += 1
-        why = f"FreeSurfer output that is not read (only aseg.stats and ?h.{self.atlas}.stats are; see atlas)"
-        return [(label.removeprefix("./"), why, count) for label, count in sorted(other.items())]
+        other = [path for path in self.files if not self.is_read(path)]
+        stats = [path for path in other if path.suffix == ".stats"]
+        names = sorted({re.sub(r"^[lr]h\.", "?h.", path.name) for path in stats})
+        where = self.root.relative_to(folder).as_posix()
+        label = "*" if where == "." else f"{where}/*"
+        read = f"only aseg.stats and ?h.{self.atlas}.stats are read; see atlas"
+        told = [(f"{label}/stats", f"FreeSurfer statistics that are not read ({', '.join(names)}); {read}", len(stats))]
+        rest = (f"{label}", "other output of FreeSurfer (images, surfaces, logs)", len(other) - len(stats))
+        return [entry for entry in (*told, rest) if entry[2]]
 
 
 def find_streams(files: Sequence[Path], folder: Path) -> list[Streams]:

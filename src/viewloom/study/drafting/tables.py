@@ -151,7 +151,7 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
     try:
         format, raw, whole = _read(path)
     except (StudyError, ImportError) as error:
-        raise Unusable(str(error).removeprefix(f"{path.name}: ").rstrip(".")) from None
+        raise Unusable(_told(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
     if raw.columns.duplicated().any():
         repeated = int(raw.columns.duplicated().sum())
         raise Unusable(f"a table in which {counted(repeated, 'column name')} occur again; rename them")
@@ -159,6 +159,11 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
     if not ids:
         raise Unusable(_no_ids(raw))
     return Table(path, format, raw, whole, ids)
+
+
+def _told(error: str) -> str:
+    """Why a reader refuses a file, in the words for a file that may be anything."""
+    return "text without columns: no table" if error.startswith("one column only") else error
 
 
 def _read(path: Path) -> tuple[str, pd.DataFrame, bool]:

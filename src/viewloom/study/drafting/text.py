@@ -6,18 +6,21 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.wording import counted
 
 WIDTH = 100
-SHOWN = 5  # files of one kind that are told one by one
+SHOWN = 8  # files of one kind that are told one by one
 EXAMPLES = 3  # files that are told of more
 HINTS = {
     "table": ('# transform = "log"  # or "log1p", "sqrt"', "# missing_codes = [-4]"),
     "long": ("# missing_codes = [-4]",),
 }
+SUBJECTS = re.compile(r"((?:sub|ses)-)[0-9A-Za-z]+")  # ids are never told
+NUMBERS = re.compile(r"()\d+")
 ROLES = ("diagnosis", "site", "covariates", "outcomes")
 
 
@@ -51,31 +54,54 @@ def _named(people: Block) -> list[str]:
 
 def passed_lines(plan: Plan) -> Iterator[str]:
     """Files that are not used: one line each, or a few and how many more are like them."""
+    yield from dict.fromkeys(_off_lines(plan))
     told: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
-    off = [block for block in [plan.people, *plan.views] if block is not None and block.off]
-    used = {_label(block) for block in [plan.people, *plan.active] if block is not None and not block.off}
-    entries = [(_label(block), f"a comment in study.toml: {block.off}", 1) for block in off]
-    entries = [entry for entry in entries if entry[0] not in used]
-    for label, why, count in [*entries, *plan.passed]:
+    for label, why, count in plan.passed:
         told[re.sub(r"\d+|'[^']*'", "#", why)].append((label, why, count))
     for alike in told.values():
         yield from _told(alike)
 
 
+def _off_lines(plan: Plan) -> Iterator[str]:
+    """Sources that were recognised and cannot be used, apart from files that are used as something else."""
+    blocks = [block for block in [plan.people, *plan.views] if block is not None]
+    used = {_label(block) for block in blocks if not block.off} if plan.active else set()
+    for block in blocks:
+        if block.off and _label(block) not in used:
+            said = f"{block.said[0]}; " if block.said else ""
+            yield f"{_label(block)}: {said}{'left as a comment: ' if plan.active else ''}{block.off}"
+
+
 def _told(alike: Sequence[tuple[str, str, int]]) -> Iterator[str]:
-    shown = alike if len(alike) <= SHOWN else alike[:EXAMPLES]
+    """A few files that are passed over for one reason; names that differ in subjects or numbers count as one."""
+    merged = _merged(alike, SUBJECTS)
+    merged = merged if len(merged) <= SHOWN else _merged(merged, NUMBERS)
+    shown = merged if len(merged) <= SHOWN else merged[:EXAMPLES]
     for label, why, count in shown:
         times = f" ({counted(count, 'file')})" if count > 1 else ""
         yield f"{label}{times}: {why}"
-    left = sum(count for _, _, count in alike[len(shown) :])
+    left = sum(count for _, _, count in merged[len(shown) :])
     if left:
         yield f"{left} more like this"
+
+
+def _merged(alike: Sequence[tuple[str, str, int]], varying: re.Pattern[str]) -> list[tuple[str, str, int]]:
+    """Files whose names are the same but for what varies, counted."""
+    found: dict[str, tuple[str, str, int]] = {}
+    for label, why, count in alike:
+        plain = varying.sub(r"\1*", label)
+        _, first, before = found.get(plain, ("", why, 0))
+        found[plain] = (plain, first, before + count)
+    return list(found.values())
 
 
 def _label(block: Block) -> str:
     """The file or files of a block, in a few words."""
     paths = block.settings.get("paths") or [block.settings["path"]]
-    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    shown = ["this folder" if path == "." else path for path in paths[:SHOWN]]
+    ends = sorted({path.suffix for path in block.files} - {Path(path).suffix for path in paths})
+    beside = f" with {' and '.join(ends)}" if ends else ""
+    return ", ".join(shown) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "") + beside
 
 
 def _head(plan: Plan) -> str:
@@ -110,7 +136,7 @@ def _view_text(view: Block) -> str:
 
 def _finished(block: Block, lines: Sequence[str]) -> str:
     """What was said, then the block, all a comment where it is switched off."""
-    said = [f"# {comment(text)}" for text in ([f"Not used: {block.off}."] if block.off else []) + block.said]
+    said = [f"# {comment(text)}" for text in ([f"Not used: {block.off}"] if block.off else []) + block.said]
     body = [f"# {line}" if block.off else line for line in lines]
     return "\n".join([*said, *body, ""])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 
@@ -60,7 +61,7 @@ def _try_view(plan: Plan, view: Block) -> None:
         view.off = str(error).split("\n")[0].removeprefix("study.toml, ")
         return
     view.ids = pd.Index(frame.index)
-    if frame.shape[1] < 2 or (frame.max() == frame.min()).all():
+    if frame.shape[1] < 2 or (len(frame) > 1 and (frame.max() == frame.min()).all()):
         view.off = f"{counted(frame.shape[1], 'column')} of numbers, too few that vary for a view"
 
 
@@ -96,12 +97,22 @@ def _keep_linked(plan: Plan) -> None:
         if view not in best:
             view.off = _no_link(view, best)
     if plan.people is not None and not plan.people.off and not ids & who:
-        plan.people.off = f"none of its {len(who)} subjects is in the views; are ids spelt alike?"
+        plan.people.off = f"none of its {len(who)} subjects is in the views; {_spelling(who, ids)}"
 
 
 def _no_link(view: Block, best: list[Block]) -> str:
     others = ", ".join(repr(other.name) for other in best[:3])
-    return f"none of its {len(view.ids)} subjects is in view {others}; a study of its own, or are ids spelt alike?"
+    spelling = _spelling(set(view.ids), {id for other in best for id in other.ids})
+    return f"none of its {len(view.ids)} subjects is in view {others}; {spelling}"
+
+
+def _spelling(one: set[str], other: set[str]) -> str:
+    """What may keep ids from being the same."""
+    ends = [{found[0] for id in ids if (found := re.search(r"[1-9]\d*$", id))} for ids in (one, other)]
+    shared = len(ends[0] & ends[1])
+    if 2 * shared > min(len(one), len(other)):
+        return f"the numbers at the end of ids agree for {shared}, though: spell the ids alike"
+    return "a study of its own, or are ids spelt alike?"
 
 
 def _islands(views: list[Block]) -> list[list[Block]]:
