@@ -33,7 +33,9 @@ MOST_OPENED = 400  # files that may be tables
 SAMPLED = 3  # files of like names that are opened
 ADNI = ("adnimerge", "tadpole", "ucsffsx", "fdg")
 PEOPLE_FORMATS = ("table", "adnimerge", "tadpole")
-PEOPLE_NAMES = re.compile(r"(?i).*(participants?|subjects?|demograph|clinical|covariate|pheno|diagnos|metadata|info)")
+PEOPLE_NAMES = re.compile(
+    r"(?i).*(participants?|subjects?|demograph|clinical|covariate|pheno|diagnos|metadata|info)"
+)
 LARGE_PANEL = 1 << 24  # bytes of a .bim that is read
 MRI = (
     ("ST*SV_UCSFFSX_*", "ST*TA_UCSFFSX_*"),
@@ -117,7 +119,9 @@ def _freesurfer(stream: Streams) -> Candidate:
     said = [f"FreeSurfer statistics of {counted(len(stream.subjects), 'subject')}, one folder each"]
     if stream.lacking:
         said.append(f"{counted(stream.lacking, 'folder')} without files of atlas {stream.atlas!r}")
-    return Candidate(stream.root.name, [stream.root], "freesurfer", stream.settings, stream.subjects, said=said)
+    return Candidate(
+        stream.root.name, [stream.root], "freesurfer", stream.settings, stream.subjects, said=said
+    )
 
 
 def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
@@ -135,7 +139,9 @@ def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
         elif not is_bed(bed):
             found.pass_over(bed, "a list of intervals (BED of genome browsers), not PLINK genotypes")
         elif lacking:
-            found.pass_over(bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam go together")
+            found.pass_over(
+                bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam go together"
+            )
         else:
             explained.update(others)
             found.views.append(_plink(bed, others))
@@ -267,9 +273,14 @@ def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
     """Of several columns of ids, that which other sources share comes first."""
     for table in tables:
         if len(table.ids) > 1:
-            seen = [{id for name in other.ids for id in other.subjects(name)} for other in tables if other is not table]
+            seen = [
+                {id for name in other.ids for id in other.subjects(name)}
+                for other in tables
+                if other is not table
+            ]
             shared = {
-                name: sum(len(ids.intersection(table.subjects(name))) for ids in [*seen, *others]) for name in table.ids
+                name: sum(len(ids.intersection(table.subjects(name))) for ids in [*seen, *others])
+                for name in table.ids
             }
             table.ids.sort(key=lambda name: -shared[name])
 
@@ -297,7 +308,10 @@ def _nothing_in(table: Table) -> str:
     """Why a table has nothing for a view."""
     if named(table.header, "fldname variable variablename fieldname field"):
         return "a data dictionary: it describes columns, not subjects"
-    what = f"a table of {counted(len(table.raw), 'row')}, ids in column {table.id!r}"
+    known = table.id in named(table.header, columns.IDS)
+    what = f"a table of {counted(len(table.raw), 'row')}" + (f", ids in column {table.id!r}" if known else "")
+    if not table.measures and not known:
+        return "text without columns of numbers: no table of subjects"
     if not table.measures:
         return f"{what}, without columns of numbers"
     return f"{what}, with one column of numbers only ({table.measures[0]!r}); a view needs two"
@@ -311,12 +325,16 @@ def _table_view(table: Table) -> Candidate | None:
     said = [f"{counted(len(table.subjects()), 'subject')}{'' if table.whole else ' in the first lines'}"]
     features = table.measures if table.format in ("table", "plink-raw", "freesurfer-table") else []
     said[0] += f", {counted(len(features), 'column')} of numbers" if table.format == "table" else ""
-    said[0] += f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
+    said[0] += (
+        f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
+    )
     if table.format == "table":
         said += [*table.visits.said, *_session_note(table), *why_excluded(table)]
     elif table.format == "long":
         said += [*table.visits.said]
-    return Candidate(table.path.stem, [table.path], table.format, settings, table.subjects(), features, said, table)
+    return Candidate(
+        table.path.stem, [table.path], table.format, settings, table.subjects(), features, said, table
+    )
 
 
 def _session_note(table: Table) -> Iterator[str]:

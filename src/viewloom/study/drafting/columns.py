@@ -93,7 +93,9 @@ def is_site(cells: pd.Series) -> bool:
 def is_covariate(cells: pd.Series) -> bool:
     """Whether a column holds numbers, or a few categories."""
     text = as_text(cells)
-    return bool(text.notna().any()) and (as_numbers(cells).notna().sum() == text.notna().sum() or is_few(text))
+    return bool(text.notna().any()) and (
+        as_numbers(cells).notna().sum() == text.notna().sum() or is_few(text)
+    )
 
 
 def is_few(text: pd.Series) -> bool:

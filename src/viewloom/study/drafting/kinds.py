@@ -68,7 +68,9 @@ MAGIC = {
     b"version https://git-lfs": "a pointer of Git LFS; fetch the file with git lfs pull",
     b"/annex/objects": "a pointer of git-annex; fetch the file with datalad get",
 }
-TEXTS = re.compile(r"(?i)(readme|changes|license|licence|authors|citation|copying|notice|makefile|dockerfile)\b.*")
+TEXTS = re.compile(
+    r"(?i)(readme|changes|license|licence|authors|citation|copying|notice|makefile|dockerfile)\b.*"
+)
 KNOWN = {end: what for ends, what in NAMED.items() for end in ends.split()}
 
 

@@ -21,7 +21,14 @@ from viewloom.study.wording import counted
 SAME = 0.9  # share of columns in common, from which tables hold the same measures
 ALIKE = 0.5  # share of columns in common, from which tables of other subjects are one view
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
-STACKED = ("table", "plink", "plink-raw", "h5ad", "h5mu", "freesurfer-table")  # formats of which a view may have several files
+STACKED = (
+    "table",
+    "plink",
+    "plink-raw",
+    "h5ad",
+    "h5mu",
+    "freesurfer-table",
+)  # formats of which a view may have several files
 
 
 @dataclass
@@ -80,7 +87,10 @@ def make_plan(found: Found) -> Plan:
     groups, clashes = _joined_rows(views)
     plan.match = _match([*groups, *clashes], people)
     names = _names([_name(view) for view in [*groups, *clashes]])
-    blocks = [_block(view, name, found.folder, plan.match) for view, name in zip([*groups, *clashes], names, strict=True)]
+    blocks = [
+        _block(view, name, found.folder, plan.match)
+        for view, name in zip([*groups, *clashes], names, strict=True)
+    ]
     for view, block in zip(clashes, blocks[len(groups) :], strict=True):
         block.off = view.said.pop(0)
     plan.views = blocks
@@ -132,13 +142,17 @@ def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
         partner.paths += view.paths
         partner.beside += view.beside
         partner.features += view.features
-        partner.name = re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", partner.paths[0].stem) or "genotypes"
+        partner.name = (
+            re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", partner.paths[0].stem) or "genotypes"
+        )
         count = len(partner.paths)
         partner.said[0] = (
             f"PLINK genotypes in {count} files, one per chromosome: {counted(len(partner.ids), 'subject')}"
         )
     for view in kept:
-        view.paths.sort(key=lambda path: [int(n) if n.isdigit() else 99 for n in re.findall(r"\d+|\D+$", path.stem)])
+        view.paths.sort(
+            key=lambda path: [int(n) if n.isdigit() else 99 for n in re.findall(r"\d+|\D+$", path.stem)]
+        )
     return kept
 
 
@@ -253,7 +267,9 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
         return False
     shared = [name for name in view.features if name in set(partner.features)]
     one, other = (
-        side.table.baseline.set_index(side.table.id)[shared] for side in (view, partner) if side.table is not None
+        side.table.baseline.set_index(side.table.id)[shared]
+        for side in (view, partner)
+        if side.table is not None
     )
     common = one.index.intersection(other.index)
     return one.loc[common].equals(other.loc[common])

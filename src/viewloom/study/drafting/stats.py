@@ -13,7 +13,13 @@ from viewloom.study.readers.freesurfer import ASEG, LONG, NOT_SUBJECTS
 
 ATLAS = re.compile(r"(?:.*[._])?[lr]h\.(?P<atlas>.+)\.stats")
 SURFACE = re.compile(r"(?:.*[._])?[lr]h\..*\.stats")
-NO_PARCELS = ("curv", "w-g.pct", "BA", "entorhinal", "aparc.pial")  # begins of names that hold no such parcellation
+NO_PARCELS = (
+    "curv",
+    "w-g.pct",
+    "BA",
+    "entorhinal",
+    "aparc.pial",
+)  # begins of names that hold no such parcellation
 OUTPUT = ("mri", "surf", "label", "scripts", "touch", "tmp", "stats", "trash")  # folders of a subject
 PEEKED = 300  # stats folders whose files are looked into
 
@@ -57,7 +63,13 @@ class Streams:
         where = self.root.relative_to(folder).as_posix()
         label = "*" if where == "." else f"{where}/*"
         read = f"only aseg.stats and ?h.{self.atlas}.stats are read; see atlas"
-        told = [(f"{label}/stats", f"FreeSurfer statistics that are not read ({', '.join(names)}); {read}", len(stats))]
+        told = [
+            (
+                f"{label}/stats",
+                f"FreeSurfer statistics that are not read ({', '.join(names)}); {read}",
+                len(stats),
+            )
+        ]
         rest = (f"{label}", "other output of FreeSurfer (images, surfaces, logs)", len(other) - len(stats))
         return [entry for entry in (*told, rest) if entry[2]]
 
@@ -106,7 +118,9 @@ def _lift(root: Path, roots: dict[Path, list[Path]]) -> None:
             del roots[root.parent]
 
 
-def _stream(root: Path, mine: Sequence[Path], places: dict[Path, list[Path]], files: Sequence[Path]) -> Streams:
+def _stream(
+    root: Path, mine: Sequence[Path], places: dict[Path, list[Path]], files: Sequence[Path]
+) -> Streams:
     stats = [path for place in mine for path in places[place]]
     atlas = _atlas(stats)
     below = {place.parent if place.name == "stats" else place for place in mine}
@@ -130,7 +144,9 @@ def _owned(files: Sequence[Path], below: set[Path], root: Path, stats: Sequence[
     owned = set(stats)
     subjects = {place for place in below if place != root}
     for path in files:
-        for up, part in zip(path.parents, [path.name, *(parent.name for parent in path.parents)], strict=False):
+        for up, part in zip(
+            path.parents, [path.name, *(parent.name for parent in path.parents)], strict=False
+        ):
             if up in subjects and part in OUTPUT and path.parent != up:
                 owned.add(path)
     return sorted(owned)

@@ -26,7 +26,9 @@ LARGE = 1 << 25  # bytes; of larger files only the first lines are looked at
 SAMPLE = 3000  # lines
 MOST_IDS = 4  # columns of ids that are weighed against each other
 SIDE = "roilat side hemi hemisphere"
-PERHAPS_VISITS = "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
+PERHAPS_VISITS = (
+    "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
+)
 LONG_KEYS = (" ".join(map(columns.plain, readers.REGION)), " ".join(map(columns.plain, readers.VALUE)))
 
 
@@ -123,7 +125,9 @@ class Table:
     def roles(self, names: str) -> list[str]:
         """Columns of a role, by their names and by what is in them."""
         fits = FITS[names]
-        return [name for name in named(self.header, names) if name not in self.ids and fits(self.baseline[name])]
+        return [
+            name for name in named(self.header, names) if name not in self.ids and fits(self.baseline[name])
+        ]
 
 
 FITS = {
@@ -155,6 +159,8 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
     if raw.columns.duplicated().any():
         repeated = int(raw.columns.duplicated().sum())
         raise Unusable(f"a table in which {counted(repeated, 'column name')} occur again; rename them")
+    if _lacks_header([str(name) for name in raw.columns]):
+        raise Unusable("a table without a header: its first line holds numbers where names should be")
     ids = _id_columns(raw, format, set(known))
     if not ids:
         raise Unusable(_no_ids(raw))
@@ -186,6 +192,13 @@ def _read_text(path: Path) -> tuple[str, pd.DataFrame]:
     return format or "table", raw[raw.notna().any(axis=1)]
 
 
+def _lacks_header(header: list[str]) -> bool:
+    """Whether the first line holds data; numbers may be names, but then the ids have one, too."""
+    share = pd.to_numeric(pd.Series(header), errors="coerce").notna().mean()
+    known = named(header, f"{columns.IDS} {columns.UNNAMED}")
+    return bool(share > frames.MOST_NUMBERS) and not known
+
+
 def _id_columns(raw: pd.DataFrame, format: str, known: set[str]) -> list[str]:
     """Columns that may hold ids: by name, else by what is in them."""
     header = [str(name) for name in raw.columns]
@@ -213,8 +226,6 @@ def _by_content(raw: pd.DataFrame, header: list[str], known: set[str]) -> list[s
 def _no_ids(raw: pd.DataFrame) -> str:
     """What to say of a table without ids."""
     header = [str(name) for name in raw.columns]
-    if pd.to_numeric(pd.Series(header), errors="coerce").notna().mean() > frames.MOST_NUMBERS:
-        return "a table without a header: its first line holds numbers where names should be"
     shape = f"a table of {counted(len(raw), 'row')} and {counted(len(header), 'column')}"
     blank = [name for name in named(header, columns.IDS) if raw[name].isna().any()]
     if blank:
@@ -269,7 +280,9 @@ def _seen(codes: pd.Series, visits: pd.Series) -> str:
     counts = codes.value_counts()
     if len(counts) > MOST_IDS * 2 or any(visit.scale == "day" for visit in visits):
         return counted(len(codes), "row")
-    return ", ".join(f"{counts[code]} at {code!r}" for code in sorted(counts.index, key=lambda c: (parse(c).place, c)))
+    return ", ".join(
+        f"{counts[code]} at {code!r}" for code in sorted(counts.index, key=lambda c: (parse(c).place, c))
+    )
 
 
 def _repeats(table: Table, repeated: int, names: list[str]) -> str:
@@ -323,4 +336,3 @@ def why_excluded(table: Table) -> list[str]:
     if spoilt:
         said.append(f"numbers but for a few cells: {listed(spoilt)}; missing_codes may save them")
     return said
-

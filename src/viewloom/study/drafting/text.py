@@ -118,7 +118,10 @@ def _no_people() -> str:
 
 
 def _people_text(people: Block) -> str:
-    lines = ["[participants]", *_settings({k: v for k, v in people.settings.items() if k not in ROLES}, people)]
+    lines = [
+        "[participants]",
+        *_settings({k: v for k, v in people.settings.items() if k not in ROLES}, people),
+    ]
     for key in ROLES:
         given = people.settings.get(key)
         lists = key in ("covariates", "outcomes")
@@ -193,4 +196,3 @@ def quoted(value: Any) -> str:
 def comment(text: str) -> str:
     """Text for a comment or the console: one line, without control characters."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-

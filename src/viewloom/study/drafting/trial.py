@@ -221,4 +221,3 @@ def _without_people(plan: Plan, why: str) -> Plan:
     if plan.people is not None:
         plan.people.off = why or "refused"
     return plan
-
