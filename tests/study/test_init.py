@@ -140,7 +140,8 @@ class TestDraft:
             stats.mkdir(parents=True)
             (stats / "aseg.stats").write_text(
                 "# ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean normStdDev\n"
-                f"  1  17  3000  300{j}.0  Left-Hippocampus  60 8\n  2  18  3000  20{j}0.0  Left-Amygdala  60 8\n"
+                f"  1  17  3000  300{j}.0  Left-Hippocampus  60 8\n"
+                f"  2  18  3000  20{j}0.0  Left-Amygdala  60 8\n"
             )
         for side in ("lh", "rh"):
             header = f"{side}.aparc.thickness\t{side}_bankssts_thickness\t{side}_cuneus_thickness\n"

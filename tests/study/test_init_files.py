@@ -65,8 +65,10 @@ def line_of(drafted, name):
 class TestIds:
     @pytest.mark.parametrize(
         "name",
-        ["bblid", "iD", "SUBJ", "PTID", "Subject", "subject_id", "src_subject_id", "eid", "IID", "ID_subject"]
-        + ["participant", "Participant.ID", "Subject ID", "", "Unnamed: 0", "Probandennummer"],
+        [
+            "bblid", "iD", "SUBJ", "PTID", "Subject", "subject_id", "src_subject_id", "eid", "IID",
+            "ID_subject", "participant", "Participant.ID", "Subject ID", "", "Unnamed: 0", "Probandennummer",
+        ],
     )  # fmt: skip
     def test_columns_of_ids_whatever_they_are_called(self, tmp_path, name):
         rois().rename(columns={"id": name}).to_csv(tmp_path / "rois.csv", index=False)
@@ -127,8 +129,10 @@ class TestVisits:
 
     @pytest.mark.parametrize(
         "codes",
-        [("ses-01", "ses-02"), ("ses-M000", "ses-M006"), ("V01", "V02"), ("Screening", "V1"), (0, 1), (1, 2)]
-        + [("m00", "m06"), ("2020-01-31", "2021-01-31")],
+        [
+            ("ses-01", "ses-02"), ("ses-M000", "ses-M006"), ("V01", "V02"), ("Screening", "V1"), (0, 1),
+            (1, 2), ("m00", "m06"), ("2020-01-31", "2021-01-31"),
+        ],
     )  # fmt: skip
     def test_the_first_of_each_subject(self, tmp_path, codes):
         frame = pd.concat([rois(visit=codes[0])[2:], rois(visit=codes[1])])

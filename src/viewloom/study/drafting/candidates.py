@@ -342,7 +342,7 @@ def _session_note(table: Table) -> Iterator[str]:
     ids = table.subjects()
     plain = {columns.SESSIONS.sub("", id) for id in ids}
     if len(plain) < len(ids):
-        yield f"ids name sessions: {len(plain)} subjects have {len(ids)} rows, each of which counts as a subject"
+        yield f"ids name sessions: {len(plain)} subjects have {len(ids)} rows; each row counts as a subject"
 
 
 def _table_settings(table: Table) -> dict[str, Any] | None:

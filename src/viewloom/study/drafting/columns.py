@@ -14,34 +14,35 @@ from viewloom.study.readers.visits import plain
 
 # names of columns in lower case, without spaces and punctuation, the likeliest first
 IDS = (
-    "participantid subjectid srcsubjectid rid ptid bblid subject participant subjid subid subj sub idsubject "
-    "idsubj idparticipant subjectcode subjectidentifier subjectnumber subjectkey subjectno subjectlabel patientid "
-    "patient patid patno patientnumber pid eid iid individualid individual id recordid caseid guid sampleid sample "
-    "samplename barcode submitterid donor donorid mrid personid person bidsid names name code mriid scanid imageid fid"
+    "participantid subjectid srcsubjectid rid ptid bblid subject participant subjid subid subj sub "
+    "idsubject idsubj idparticipant subjectcode subjectidentifier subjectnumber subjectkey subjectno "
+    "subjectlabel patientid patient patid patno patientnumber pid eid iid individualid individual id "
+    "recordid caseid guid sampleid sample samplename barcode submitterid donor donorid mrid personid "
+    "person bidsid names name code mriid scanid imageid fid"
 )
 UNNAMED = f"{plain(ROW_NAMES)} unnamed0 column1 x index"
 DIAGNOSIS = (
-    "dx dxbl diagnosis dxgroup diagnosisbl diag group researchgroup diagnosticgroup clinicalgroup patientgroup "
-    "studygroup dxchange casecontrol condition disease status clinicalstatus phenotype subjecttype participanttype "
-    "diseasestatus patientstatus diagnosissc"
+    "dx dxbl diagnosis dxgroup diagnosisbl diag group researchgroup diagnosticgroup clinicalgroup "
+    "patientgroup studygroup dxchange casecontrol condition disease status clinicalstatus phenotype "
+    "subjecttype participanttype diseasestatus patientstatus diagnosissc"
 )
 COVARIATES = (
-    "age sex gender ptgender mf ageatscan agebl agemri ageyears ageatmri agescan agebaseline ageatvisit entryage "
-    "ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu icv etiv tiv "
-    "estimatedtotalintracranialvol estimatedtotalintracranialvolume"
+    "age sex gender ptgender mf ageatscan agebl agemri ageyears ageatmri agescan agebaseline ageatvisit "
+    "entryage ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu icv "
+    "etiv tiv estimatedtotalintracranialvol estimatedtotalintracranialvolume"
 )
 OTHERS = (  # about the subject and no measures of a view, but seldom taken out of views either
-    "hand handedness handednesscategory race ethnicity ethnic ptethcat ptraccat ptmarry height weight bmi dob "
-    "dateofbirth birthdate birthyear yearofbirth ses agedeath cohort phase protocol colprot origprot examdate "
-    "scandate date time"
+    "hand handedness handednesscategory race ethnicity ethnic ptethcat ptraccat ptmarry height weight "
+    "bmi dob dateofbirth birthdate birthyear yearofbirth ses agedeath cohort phase protocol colprot "
+    "origprot examdate scandate date time"
 )
 SITE = (
-    "site siteid studysite scanner scannerid scannermodel scannerserialnumber center centre centerid institution "
-    "hospital manufacturer manufacturersmodelname fieldstrength"
+    "site siteid studysite scanner scannerid scannermodel scannerserialnumber center centre centerid "
+    "institution hospital manufacturer manufacturersmodelname fieldstrength"
 )
 OUTCOMES = (
-    "mmse mmsescore cdr cdrsb cdrglobal adas11 adas13 adasq4 moca faq apoe apoe4 gds npi updrs updrs3 fiq viq piq iq "
-    "wasi panss hamd madrs bdi bdiii phq9 gad7 ados srs edss gaf ybocs"
+    "mmse mmsescore cdr cdrsb cdrglobal adas11 adas13 adasq4 moca faq apoe apoe4 gds npi updrs updrs3 "
+    "fiq viq piq iq wasi panss hamd madrs bdi bdiii phq9 gad7 ados srs edss gaf ybocs"
 )
 CLINICAL = f"{DIAGNOSIS} {COVARIATES} {SITE} {OUTCOMES} {OTHERS}"
 MOST_DIAGNOSES = 12

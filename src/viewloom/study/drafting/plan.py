@@ -168,7 +168,7 @@ def _without_number(path: Path) -> str:
 
 
 def _tables_of_freesurfer(views: Sequence[Candidate]) -> list[Candidate]:
-    """Tables of asegstats2table and aparcstats2table in one folder as one view, unless they say the same twice."""
+    """Tables of FreeSurfer in one folder as one view, unless they say the same twice."""
     kept: list[Candidate] = []
     for view in views:
         fits = [
@@ -253,9 +253,9 @@ def _clash(view: Candidate, partner: Candidate) -> Candidate:
         why = f"the same measures as in {other}: not used twice"
     else:
         why = (
-            f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. Another "
-            "visit, another measure, or a cohort whose ids coincide? If subjects differ, make their ids differ and "
-            "list both files in paths; if it is another measure, remove the marks of comment"
+            f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. "
+            "Another visit, another measure, or a cohort whose ids coincide? If subjects differ, make their ids "
+            "differ and list both files in paths; if it is another measure, remove the marks of comment"
         )
     view.said.insert(0, why)
     return view

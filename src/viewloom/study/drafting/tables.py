@@ -18,7 +18,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.tables import is_parquet, load_parquet
 from viewloom.study.readers.text import NAMED, find_dialect, load
-from viewloom.study.readers.visits import FIRST, parse, visit_columns
+from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
 from viewloom.study.wording import counted
 from viewloom.views import listed
 
@@ -29,7 +29,7 @@ SIDE = "roilat side hemi hemisphere"
 PERHAPS_VISITS = (
     "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
 )
-LONG_KEYS = (" ".join(map(columns.plain, readers.REGION)), " ".join(map(columns.plain, readers.VALUE)))
+LONG_KEYS = (" ".join(map(plain, readers.REGION)), " ".join(map(plain, readers.VALUE)))
 
 
 class Unusable(Exception):
@@ -68,10 +68,12 @@ class Table:
 
     @property
     def header(self) -> list[str]:
+        """Names of the columns."""
         return [str(name) for name in self.raw.columns]
 
     @property
     def id(self) -> str:
+        """The likeliest column of ids."""
         return self.ids[0]
 
     def subjects(self, id: str | None = None) -> list[str]:

@@ -25,7 +25,7 @@ ROLES = ("diagnosis", "site", "covariates", "outcomes")
 
 
 def study_text(plan: Plan) -> str:
-    """The study file: blocks with what was decided above them, and at the foot the files that are not used."""
+    """The study file: blocks below what was decided, and at the foot the files that are not used."""
     people = [_no_people()] if plan.people is None else [_people_text(plan.people)]
     views = [_view_text(view) for view in [*plan.active, *(view for view in plan.views if view.off)]]
     passed = list(passed_lines(plan))
@@ -73,7 +73,7 @@ def _off_lines(plan: Plan) -> Iterator[str]:
 
 
 def _told(alike: Sequence[tuple[str, str, int]]) -> Iterator[str]:
-    """A few files that are passed over for one reason; names that differ in subjects or numbers count as one."""
+    """Files passed over for one reason; names that differ in subjects or numbers count as one."""
     merged = _merged(alike, SUBJECTS)
     merged = merged if len(merged) <= SHOWN else _merged(merged, NUMBERS)
     shown = merged if len(merged) <= SHOWN else merged[:EXAMPLES]
