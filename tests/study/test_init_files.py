@@ -341,9 +341,9 @@ class TestOtherFiles:
         assert not any("sub-0" in line for line in drafted.passed)
 
     def test_more_than_twenty_tables(self, tmp_path):
-        for name in "abcdefghijklmnopqrstuvwxyz":
+        for name in "abcdefghijklmnopqrstuv":
             rois([f"{name}{j}" for j in range(3)]).to_csv(tmp_path / f"{name}.csv", index=False)
-        assert len(accepted(tmp_path)[1].views) == 26
+        assert len(accepted(tmp_path)[1].views) == 22
 
     def test_freesurfer_anywhere_and_with_the_rest_of_its_output(self, tmp_path):
         root = tmp_path / "derivatives" / "freesurfer"
@@ -407,7 +407,7 @@ class TestText:
         assert not any(char in drafted.text for char in "\x1b\x07")
 
     def test_many_columns_are_still_a_study_file(self, tmp_path):
-        rois(["x1", "x2"]).assign(**{f"a.b.c.{j}": "text" for j in range(600)}).to_csv(
+        rois(["x1", "x2"]).assign(**{f"a.b.c.{j}": "text" for j in range(200)}).to_csv(
             tmp_path / "r.csv", index=False
         )
-        assert len(accepted(tmp_path)[1].views["r"].exclude) == 600
+        assert len(accepted(tmp_path)[1].views["r"].exclude) == 200

@@ -324,6 +324,8 @@ def _table_view(table: Table) -> Candidate | None:
         return None
     said = [f"{counted(len(table.subjects()), 'subject')}{'' if table.whole else ' in the first lines'}"]
     features = table.measures if table.format in ("table", "plink-raw", "freesurfer-table") else []
+    if table.format == "freesurfer-table":
+        features = [f"{table.header[0]} {name}" for name in features]
     said[0] += f", {counted(len(features), 'column')} of numbers" if table.format == "table" else ""
     said[0] += (
         f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
@@ -358,8 +360,9 @@ def _table_settings(table: Table) -> dict[str, Any] | None:
 
 def _as_pattern(name: str, header: Sequence[str]) -> str:
     """A name as a pattern that fits it alone."""
-    others = sum(fnmatchcase(other, name) for other in header if other != name)
-    return re.sub(r"([*?[])", r"[\1]", name) if others else name
+    if not re.search(r"[*?[]", name) or not any(fnmatchcase(other, name) for other in header if other != name):
+        return name
+    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _long_settings(table: Table) -> dict[str, Any]:

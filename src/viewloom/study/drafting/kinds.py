@@ -23,7 +23,7 @@ NAMED = {  # ends of names -> what it is, and the way out
     ".pgen .pvar .psam .pvar.zst .pgen.pgi": f"PLINK 2 genotypes: {TO_BED}",
     ".vcf .vcf.gz .bcf .vcf.bgz": f"variant calls (VCF): {TO_BED}",
     ".bgen .gen .gen.gz .sample .haps": f"imputed genotypes: {TO_BED}",
-    ".ped .map .tped .tfam .lgen": "genotypes as text: not read yet; plink --make-bed writes what is read",
+    ".ped .map .tped .tfam .lgen": "genotypes as text: not read yet; plink --make-bed converts them",
     ".bim .fam": "part of a PLINK set without its .bed",
     ".zip .tar .tgz .tar.gz .tar.bz2 .tar.xz .7z .rar": f"an archive; {UNPACK}",
     ".nii .nii.gz .mgz .mgh .gii .dcm .hdr .img .mif .mnc .nrrd .annot .label .surf .ctab .lta .xfm .m3z "
@@ -31,7 +31,7 @@ NAMED = {  # ends of names -> what it is, and the way out
     ".png .jpg .jpeg .gif .tif .tiff .svg .bmp .eps": f"a picture: {NO_TABLE}",
     ".pdf .doc .docx .odt .rtf .ppt .pptx .tex .md .rst .html .htm .bib": f"a document: {NO_TABLE}",
     ".json .yaml .yml .toml .xml .ini .cfg .jsonl": f"settings or metadata: {NO_TABLE}",
-    ".py .r .rmd .m .sh .ipynb .do .sas .js .c .cpp .jl .bat .slurm .make .pyc .so .o": f"a program: {NO_TABLE}",
+    ".py .r .rmd .m .sh .ipynb .do .sas .js .c .cpp .jl .bat .make .pyc .so": f"a program: {NO_TABLE}",
     ".log .out .err .done .touch .env .cmd": f"a log: {NO_TABLE}",
     ".safetensors": "a saved model",
     ".db .sqlite .sqlite3 .mdb .accdb": f"a database: {EXPORT}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Block:
         Files that are thereby used.
     off : str
         Why the block is a comment; empty where it is not.
+    spare : bool
+        Whether it may be used where nothing else can.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Block:
     ids: pd.Index = field(default_factory=lambda: pd.Index([], dtype=str))
     files: list[Path] = field(default_factory=list)
     off: str = ""
+    spare: bool = False
 
 
 @dataclass
@@ -170,30 +173,33 @@ def _without_number(path: Path) -> str:
 def _tables_of_freesurfer(views: Sequence[Candidate]) -> list[Candidate]:
     """Tables of FreeSurfer in one folder as one view, unless they say the same twice."""
     kept: list[Candidate] = []
+    members: dict[int, list[Candidate]] = {}
     for view in views:
-        fits = [
-            other
-            for other in kept
-            if view.format == other.format == "freesurfer-table"
-            and view.paths[0].parent == other.paths[0].parent
-            and set(view.ids) & set(other.ids)
-            and _share(_own(view), _own(other)) < ALIKE
-        ]
-        if not fits:
+        place = next((n for n, other in enumerate(kept) if _goes_with(view, other, members.get(n, []))), None)
+        if place is None:
+            members[len(kept)] = [replace(view)]
             kept.append(view)
             continue
-        fits[0].paths += view.paths
-        fits[0].features += view.features
-        fits[0].name = "freesurfer"
-        fits[0].ids = list(dict.fromkeys([*fits[0].ids, *view.ids]))
-        fits[0].said = [f"{len(fits[0].paths)} tables of FreeSurfer, {counted(len(fits[0].ids), 'subject')}"]
+        members[place].append(view)
+        kept[place] = _side_by_side(members[place])
     return kept
 
 
-def _own(view: Candidate) -> set[str]:
-    """Columns of a table, told apart by what was measured."""
-    tables = {view.table.header[0] if view.table else ""}
-    return {f"{head} {name}" for head in tables for name in view.features}
+def _goes_with(view: Candidate, other: Candidate, members: Sequence[Candidate]) -> bool:
+    """Whether a table is linked to those of a view, none of which has the same measures of its subjects."""
+    if not view.format == other.format == "freesurfer-table" or view.paths[0].parent != other.paths[0].parent:
+        return False
+    same = [member for member in members if _share(set(view.features), set(member.features)) >= ALIKE]
+    linked = bool(same) or bool(set(view.ids) & set(other.ids))
+    return linked and not any(set(view.ids) & set(member.ids) for member in same)
+
+
+def _side_by_side(tables: Sequence[Candidate]) -> Candidate:
+    ids = list(dict.fromkeys(id for table in tables for id in table.ids))
+    said = [f"{len(tables)} tables of FreeSurfer, {counted(len(ids), 'subject')}"]
+    features = [name for table in tables for name in table.features]
+    paths = [path for table in tables for path in table.paths]
+    return replace(tables[0], name="freesurfer", paths=paths, ids=ids, features=features, said=said)
 
 
 def _joined_rows(views: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
@@ -204,10 +210,11 @@ def _joined_rows(views: Sequence[Candidate]) -> tuple[list[Candidate], list[Cand
         partner, share = _nearest(view, kept)
         if partner is None:
             kept.append(view)
-        elif not set(view.ids) & set(partner.ids):
+        elif set(view.ids) & set(partner.ids):
+            clash = _held(view, partner) >= SAME
+            (clashes if clash else kept).append(_clash(view, partner) if clash else view)
+        elif share >= ALIKE:
             _stack(partner, view)
-        elif share >= SAME:
-            clashes.append(_clash(view, partner))
         else:
             kept.append(view)
     return kept, clashes
@@ -220,8 +227,14 @@ def _nearest(view: Candidate, kept: Sequence[Candidate]) -> tuple[Candidate | No
         for n, other in enumerate(kept)
         if view.format == other.format and view.format in STACKED and _same_reading(view, other)
     }
-    best = max(shares, key=lambda n: shares[n], default=None)
-    return (kept[best], shares[best]) if best is not None and shares[best] >= ALIKE else (None, 0.0)
+    likely = {n: share for n, share in shares.items() if share >= ALIKE or _held(view, kept[n]) >= SAME}
+    best = max(likely, key=lambda n: likely[n], default=None)
+    return (kept[best], likely[best]) if best is not None else (None, 0.0)
+
+
+def _held(view: Candidate, other: Candidate) -> float:
+    """The share of a view's columns that the other has, too."""
+    return len(set(view.features) & set(other.features)) / max(len(set(view.features)), 1)
 
 
 def _same_reading(one: Candidate, other: Candidate) -> bool:
@@ -254,8 +267,8 @@ def _clash(view: Candidate, partner: Candidate) -> Candidate:
     else:
         why = (
             f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. "
-            "Another visit, another measure, or a cohort whose ids coincide? If subjects differ, make their ids "
-            "differ and list both files in paths; if it is another measure, remove the marks of comment"
+            "Another visit, another measure, or a cohort whose ids coincide? If subjects differ, make their "
+            "ids differ and list both files in paths; if it is another measure, remove the marks of comment"
         )
     view.said.insert(0, why)
     return view
@@ -265,7 +278,7 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
     """Whether two tables hold the same numbers for the same subjects."""
     if view.table is None or partner.table is None or len(view.paths) + len(partner.paths) > 2:
         return False
-    shared = [name for name in view.features if name in set(partner.features)]
+    shared = [name for name in view.table.measures if name in set(partner.table.measures)]
     one, other = (
         side.table.baseline.set_index(side.table.id)[shared]
         for side in (view, partner)
@@ -315,7 +328,7 @@ def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: 
         name = _names([*(block.name for block in plan.views), "features"])[-1]
         block = _block(view, name, found.folder, plan.match)
         block.off = "the measures of the table of participants; remove the marks of comment to use them"
-        block.off = block.off if other_views else ""
+        block.off, block.spare = (block.off, True) if other_views else ("", False)
         plan.views.append(block)
     too = f"a table of participants, too; {table.path.name} was taken"
     for other in people[1:]:
@@ -352,7 +365,7 @@ def _set_aside(plan: Plan, files: set[Path], why: str) -> None:
     chosen = [view for view in plan.active if files.intersection(view.files)]
     if len(chosen) < len(plan.active):
         for view in chosen:
-            view.off = why
+            view.off, view.spare = why, True
 
 
 def _places(view: Block) -> list[str]:

@@ -261,7 +261,9 @@ def _visit_of(codes: pd.Series, apart: pd.DataFrame, ids: pd.Series) -> tuple[st
     """The visit to keep, and for whom it is; None if that leaves several rows of a subject."""
     visits = codes.dropna().map(parse).reindex(codes.index)
     subjects = ids.nunique()
-    first = visits.map(lambda visit: visit.key == "bl", na_action="ignore").fillna(False).astype(bool)
+    first = pd.Series(
+        [code == code and parse(str(code)).key == "bl" for code in codes], codes.index, dtype=bool
+    )
     alone = not apart[first].duplicated().any() and bool(first.any())
     if alone and ids[first].nunique() == subjects:
         return str(codes[first].mode()[0]), f"all {subjects} subjects have it"

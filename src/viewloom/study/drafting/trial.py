@@ -28,6 +28,8 @@ def tried(plan: Plan) -> Plan:
     """The plan with everything switched off that `check` would refuse."""
     for view in plan.active:
         _try_view(plan, view)
+    if not plan.active:
+        _use_spare(plan)
     if plan.people is not None and not plan.people.off:
         _try_people(plan, plan.people)
     _keep_linked(plan)
@@ -35,6 +37,14 @@ def tried(plan: Plan) -> Plan:
     if plan.active:
         _repair(plan)
     return plan
+
+
+def _use_spare(plan: Plan) -> None:
+    """Take what was set aside, where nothing else can be read."""
+    for view in plan.views:
+        if view.spare:
+            view.off = ""
+            _try_view(plan, view)
 
 
 def _is_large(plan: Plan, block: Block) -> bool:
