@@ -279,6 +279,35 @@ class TestGenotypes:
         assert "part of a PLINK set" in line_of(drafted, "lone.fam")
 
 
+class TestMatrices:
+    def test_a_view_per_modality(self, tmp_path):
+        anndata = pytest.importorskip("anndata")
+        h5py = pytest.importorskip("h5py")
+        rng = np.random.default_rng(0)
+        for name in ("rna", "protein"):
+            var = pd.DataFrame(index=[f"{name}{j}" for j in range(5)])
+            data = anndata.AnnData(rng.normal(size=(N, 5)), obs=pd.DataFrame(index=IDS), var=var)
+            data.write_h5ad(tmp_path / f"{name}.h5ad")
+        with h5py.File(tmp_path / "both.h5mu", "w") as both:
+            for name in ("rna", "protein"):
+                with h5py.File(tmp_path / f"{name}.h5ad") as one:
+                    one.copy("/", both.require_group("mod"), name)
+        (tmp_path / "rna.h5ad").unlink()
+        (tmp_path / "protein.h5ad").rename(tmp_path / "lipids.h5ad")
+        _, study = accepted(tmp_path)
+        read = {name: (view.format, view.modality) for name, view in study.views.items()}
+        assert read == {
+            "both_protein": ("h5mu", "protein"),
+            "both_rna": ("h5mu", "rna"),
+            "lipids": ("h5ad", None),
+        }
+
+    def test_damaged_ones_are_told(self, tmp_path):
+        rois().to_csv(tmp_path / "rois.csv", index=False)
+        (tmp_path / "omics.h5mu").write_bytes(b"\x89HDF\r\n\x1a\n")
+        assert line_of(accepted(tmp_path)[0], "omics.h5mu")
+
+
 class TestOtherFiles:
     def test_each_kind_is_named_with_its_way_out(self, tmp_path):
         rois().to_csv(tmp_path / "rois.csv", index=False)

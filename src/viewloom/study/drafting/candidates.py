@@ -360,7 +360,9 @@ def _table_settings(table: Table) -> dict[str, Any] | None:
 
 def _as_pattern(name: str, header: Sequence[str]) -> str:
     """A name as a pattern that fits it alone."""
-    if not re.search(r"[*?[]", name) or not any(fnmatchcase(other, name) for other in header if other != name):
+    if not re.search(r"[*?[]", name) or not any(
+        fnmatchcase(other, name) for other in header if other != name
+    ):
         return name
     return re.sub(r"([*?[])", r"[\1]", name)
 
