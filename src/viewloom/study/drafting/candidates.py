@@ -25,6 +25,7 @@ from viewloom.study.drafting.tables import (
     why_excluded,
 )
 from viewloom.study.drafting.walk import walk
+from viewloom.study.errors import StudyError
 from viewloom.study.readers.plink import is_bed
 from viewloom.study.wording import counted
 
@@ -267,6 +268,8 @@ def _opened(path: Path, known: Iterable[str]) -> Table | str:
         return str(error)
     except OSError as error:
         return f"cannot be read ({error.strerror})"
+    except (ValueError, MemoryError) as error:  # of parsers, on what is no table
+        return f"cannot be read as a table ({type(error).__name__})"
 
 
 def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
@@ -293,8 +296,8 @@ def _sort_in(path: Path, table: Table | str, found: Found) -> None:
     try:
         people = likely_people(table)
         view = _table_view(table)
-    except Unusable as error:
-        found.pass_over(path, str(error))
+    except (Unusable, StudyError) as error:
+        found.pass_over(path, str(error).removeprefix(f"{path.name}: "))
         return
     if people:
         found.people.append(table)
