@@ -162,6 +162,14 @@ class TestVisits:
         pd.concat([rois(visit="bl"), rois(visit="bl", seed=1)]).to_csv(tmp_path / "rois.csv", index=False)
         assert "also within one visit of column 'visit'" in refused(tmp_path)
 
+    def test_a_table_of_adni_without_baseline(self, tmp_path):
+        rows = [(j, "m24", "m24", name, j + 0.1) for j in range(1, N) for name in ("Angular", "Temporal")]
+        names = ["RID", "VISCODE", "VISCODE2", "ROINAME", "MEAN"]
+        pd.DataFrame(rows, columns=names).to_csv(tmp_path / "fdg.csv", index=False)
+        drafted, study = accepted(tmp_path)
+        assert (study.views["fdg"].format, study.views["fdg"].visit) == ("fdg", "first")
+        assert "no baseline; the first visit of each subject" in line_of(drafted, "fdg.csv")
+
     def test_participants_with_visits(self, tmp_path):
         rois().to_csv(tmp_path / "rois.csv", index=False)
         pd.concat([people(Visit="ses-M0"), people(Visit="ses-M12")]).to_csv(tmp_path / "who.csv", index=False)

@@ -10,10 +10,12 @@ import pandas as pd
 
 from viewloom.study.check import check
 from viewloom.study.config import parse_study
+from viewloom.study.drafting.candidates import ADNI
 from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.drafting.text import study_text
 from viewloom.study.errors import StudyError
 from viewloom.study.joining import LEAST_PER_CLUSTER
+from viewloom.study.readers.visits import FIRST
 from viewloom.study.sources import read_participants, read_view
 from viewloom.study.wording import counted
 
@@ -68,6 +70,11 @@ def _try_view(plan: Plan, view: Block) -> None:
         study = parse_study(study_text(_alone(plan, view)), plan.folder / "study.toml")
         frame = read_view(study.views[view.name], plan.match)
     except (StudyError, ImportError) as error:
+        if view.settings["format"] in ADNI and view.settings.get("visit") == "bl":
+            view.settings["visit"] = FIRST
+            view.said.append("no baseline; the first visit of each subject is kept")
+            _try_view(plan, view)
+            return
         view.off = str(error).split("\n")[0].removeprefix("study.toml, ")
         return
     view.ids = pd.Index(frame.index)
