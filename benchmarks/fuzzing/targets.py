@@ -148,7 +148,7 @@ def folder_of_files(content: bytes, folder: Path) -> object:
     name, text = chosen(content, NAMES)
     inner = written(folder / name.replace(".", "_") / name, text).parent
     (inner / "study.toml").unlink(missing_ok=True)
-    toml = draft(inner)
+    toml = draft(inner).text
     try:
         return read_study(written(inner / "study.toml", toml.encode()))
     except StudyError as error:

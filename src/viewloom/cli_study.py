@@ -28,6 +28,7 @@ from viewloom.runs.tables import metrics, write_json
 from viewloom.study import Study, StudyError, read_study
 from viewloom.study import check as check_files
 from viewloom.study.check import Check
+from viewloom.study.init import Draft
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 HERE = Path("study.toml")
@@ -66,6 +67,9 @@ def init(
     schema: Annotated[
         bool, typer.Option("--schema", help="Write study.schema.json, too, for editors that check TOML.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a study.toml that is there.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a first study.toml by looking at the files that are there."""
@@ -75,17 +79,31 @@ def init(
     target = folder / "study.toml"
     if folder.is_symlink() and not folder.exists():
         raise StudyError(f"{folder}: is a link that leads nowhere.")
-    if target.exists():
-        raise StudyError(f"{target}: exists already; edit it, or move it away to have a new one.")
-    text = draft(folder)
+    if target.exists() and not overwrite:
+        raise StudyError(
+            f"{target}: exists already; edit it, move it away, or have it replaced with --overwrite."
+        )
+    with working("Looking at files", quiet):
+        drafted = draft(folder)
     with whole(target) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(drafted.text, encoding="utf-8")
     if schema:
         with whole(folder / "study.schema.json") as part:
             write_json(json_schema(), part)
     if not quiet:
+        _tell_draft(drafted)
         say(f"{target} written; read it through. Next:")
         say(f"  viewloom check {target}")
+
+
+def _tell_draft(drafted: Draft) -> None:
+    """Every file: what it is used as, or why it is passed over."""
+    for title, lines in (("Used", drafted.used), ("Passed over", drafted.passed)):
+        if lines:
+            say(title)
+            for line in lines:
+                say(f"  {line}")
+            say("")
 
 
 def check(

@@ -301,7 +301,14 @@ def test_simulate_then_init_then_check(tmp_path):
     study = tmp_path / "new" / "study.toml"
     assert run("init", tmp_path / "new").exit_code == 2
     study.unlink()
-    assert run("init", tmp_path / "new", "--schema").exit_code == 0
+    told = run("init", tmp_path / "new", "--schema")
+    assert told.exit_code == 0
+    assert "Used\n" in told.stdout
+    assert run("init", tmp_path / "new").exit_code == 2
+    study.write_text("mine")
+    assert "--overwrite" in run("init", tmp_path / "new").stderr
+    assert study.read_text() == "mine"
+    assert run("init", tmp_path / "new", "--overwrite", "--quiet").stdout == ""
     assert json.loads((tmp_path / "new" / "study.schema.json").read_text())["properties"]["views"]
     found = json.loads(run("check", study, "--json").stdout)
     assert found["subjects"] == 345

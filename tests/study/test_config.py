@@ -209,7 +209,10 @@ class TestMistakes:
                 MRI + "[model]\nlam = {mri = -1}",
                 "line 6: model.lam.mri: should be greater than or equal to 0.",
             ),
-            (MRI + "[ids]\nmatch = 'bids'", "line 6: ids.match: must be one of 'exact', 'adni', got 'bids'."),
+            (
+                MRI + "[ids]\nmatch = 'plink'",
+                "line 6: ids.match: must be one of 'exact', 'adni', 'bids', got 'plink'.",
+            ),
             ("[study]\nname = 'x'", "line 1: views: is missing; add a block [views.<name>] with a path."),
             ("views = {}", "line 1: views: there are none; add a block [views.<name>] with a path."),
             ("[views.mri]\npath = 'mri.csv'", "line 1: views.mri.id: is missing; format 'table' needs it."),
@@ -273,7 +276,8 @@ class TestMistakes:
         assert mistakes(text) == [
             "study.toml, line 2: model.gama: unknown key; did you mean 'gamma'?",
             "study.toml, line 7: views.mri.colums: unknown key; did you mean 'columns'?",
-            "study.toml, line 9: ids.match: must be one of 'exact', 'adni', got 'ADNI'; did you mean 'adni'?",
+            "study.toml, line 9: ids.match: must be one of 'exact', 'adni', 'bids', got 'ADNI'; did "
+            "you mean 'adni'?",
         ]
 
     @pytest.mark.parametrize(

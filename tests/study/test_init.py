@@ -52,7 +52,7 @@ def folder(tmp_path):
 
 
 def written(folder):
-    text = draft(folder)
+    text = draft(folder).text
     (folder / "study.toml").write_text(text, encoding="utf-8")
     return text, read_study(folder / "study.toml")
 
@@ -97,8 +97,8 @@ class TestDraft:
         assert "011_S" not in text
         assert "ADNI011" not in text
         assert "secret" not in text
-        assert "letter" not in text
-        assert "hidden" not in text
+        assert ".hidden" not in text
+        assert "# - letter.txt: text without columns of numbers: no table of subjects\n" in text
 
     def test_hostile_names_stay_in_their_quotes(self, tmp_path):
         frame = values(columns=['a"b', "c\nd = 1", "e#f\\"]).assign(id=RID, **{'com"ment\n[x]': "y"})
@@ -109,7 +109,9 @@ class TestDraft:
         assert load(study).views.n_features == [3]
 
     def test_one_table_of_everything_is_participants_and_view(self, tmp_path):
-        values().assign(subject_id=RID, diagnosis="CN", age=70.0).to_csv(tmp_path / "all.csv", index=False)
+        values().assign(subject_id=RID, diagnosis=["CN", "AD"] * 6, age=70.0).to_csv(
+            tmp_path / "all.csv", index=False
+        )
         _, study = written(tmp_path)
         assert study.participants.diagnosis == "diagnosis"
         assert study.views["features"].exclude == ["diagnosis", "age"]
@@ -129,40 +131,33 @@ class TestDraft:
         assert study.participants is None
         assert study.views["rois"].exclude == ["eTIV"]
 
-    def test_what_only_the_user_knows_leaves_a_block_a_comment(self, folder):
-        (folder / "omics.h5mu").write_bytes(b"\x89HDF\r\n\x1a\n")
-        text, study = written(folder)
-        assert '# [views.omics]\n# path = "omics.h5mu"\n# format = "h5mu"\n# modality = "..."\n' in text
-        assert "omics" not in study.views
-
     def test_files_of_the_same_name_are_different_views(self, tmp_path):
         for part, name in (("x", "rois"), ("y", "rois"), ("z", "ROIs")):
             (tmp_path / part).mkdir()
-            values().assign(id=RID).to_csv(tmp_path / part / f"{name}.csv", index=False)
+            frame = values(columns=[f"{part}{j}" for j in range(3)]).assign(id=RID)
+            frame.to_csv(tmp_path / part / f"{name}.csv", index=False)
         assert set(written(tmp_path)[1].views) == {"rois", "rois_2", "ROIs_3"}
 
-    def test_freesurfer_folders_tables_and_genotypes(self, tmp_path):
-        for subject in ("s1", "s2"):
+    def test_freesurfer_folders_and_tables(self, tmp_path):
+        subjects = [f"s{j}" for j in range(6)]
+        for j, subject in enumerate(subjects):
             stats = tmp_path / "fs" / subject / "stats"
             stats.mkdir(parents=True)
             (stats / "aseg.stats").write_text(
                 "# ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean normStdDev\n"
-                "  1  17  3000  3000.0  Left-Hippocampus  60 8\n"
+                f"  1  17  3000  300{j}.0  Left-Hippocampus  60 8\n"
+                f"  2  18  3000  20{j}0.0  Left-Amygdala  60 8\n"
             )
         for side in ("lh", "rh"):
             header = f"{side}.aparc.thickness\t{side}_bankssts_thickness\t{side}_cuneus_thickness\n"
-            (tmp_path / f"{side}.tsv").write_text(header + "s1\t2.1\t2.2\ns2\t2.3\t2.4\n")
-        (tmp_path / "chr.bed").write_bytes(b"\x6c\x1b\x01\x00")
-        (tmp_path / "chr.fam").write_text("s1 s1 0 0 1 -9\n")
-        (tmp_path / "chr.bim").write_text("1 rs1 0 1 A G\n")
+            rows = "".join(f"{subject}\t2.{j}\t3.{j}\n" for j, subject in enumerate(subjects))
+            (tmp_path / f"{side}.tsv").write_text(header + rows)
         text, study = written(tmp_path)
         assert {name: view.format for name, view in study.views.items()} == {
             "freesurfer": "freesurfer-table",
-            "chr": "plink",
             "fs": "freesurfer",
         }
         assert [path.name for path in study.views["freesurfer"].paths] == ["lh.tsv", "rh.tsv"]
-        assert study.views["chr"].min_maf == 0.01
         assert "s1" not in text
 
     @pytest.mark.parametrize(
@@ -171,7 +166,7 @@ class TestDraft:
     def test_a_folder_without_features(self, tmp_path, content):
         if content is not None:
             (tmp_path / "file.csv").write_text(content)
-        with pytest.raises(StudyError, match="no file of features") as caught:
+        with pytest.raises(StudyError, match="no study can be drafted") as caught:
             draft(tmp_path)
         assert "011_S" not in str(caught.value)
 

@@ -23,7 +23,7 @@ from viewloom.study.locate import Problem, Where, in_data, told
 from viewloom.study.schema import BLOCKS, Block, Participants, Source, Study, View
 from viewloom.study.wording import CONTROL, nearest, quoted
 
-__all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "read_study"]
+__all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "parse_study", "read_study"]
 
 VIEW_NAME = re.compile(r"\w[\w .+-]{0,63}")  # names of views become parts of file names
 LARGEST, MOST_DOTS = 2**17, 500  # bytes of a study file, and dots on one of its lines
@@ -68,8 +68,13 @@ def read_study(path: str | Path) -> Study:
     >>> list(described.views)
     ['vbm', 'freesurfer', 'fdg', 'snp']
     """
-    text = _text(Path(path))
-    path = Path(path).resolve()
+    return parse_study(_text(Path(path)), Path(path).resolve())
+
+
+def parse_study(text: str, path: Path) -> Study:
+    """The study that a text describes, as if it were in the file of that path; see `read_study`."""
+    if len(text.encode()) > LARGEST:
+        raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:

@@ -2,7 +2,8 @@
 
 ADNI writes the same subject as ``011_S_0002`` (PTID), ``2`` (RID), ``sub-ADNI011S0002`` (BIDS) and, where
 PLINK joined family and individual, ``011_S_0002_011_S_0002``. The last number of a PTID is the RID, which is
-therefore the form that all of them share.
+therefore the form that all of them share. Elsewhere ``sub-007``, ``sub-007_ses-01``, ``007`` and ``7`` are
+spellings of one subject (BIDS, and spreadsheets that take ids for numbers).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pandas as pd
 
 DOUBLED = re.compile(r"(.+)_\1")  # FID_IID of a file whose families are individuals
 SESSION = re.compile(r"_ses-[0-9a-z]+$", re.IGNORECASE | re.ASCII)
+SUBJECT = re.compile(r"^sub-", re.IGNORECASE)
 PTID = re.compile(r"(?:sub-)?(?:ADNI)?\d{3}_?S_?(\d{4,5})", re.IGNORECASE | re.ASCII)
 RID = re.compile(r"(?:sub-)?(\d{1,5})(?:\.0+)?", re.IGNORECASE | re.ASCII)  # spreadsheets make 2.0 of 2
 
@@ -24,9 +26,10 @@ def canonical_ids(ids: Iterable[object], style: str = "exact") -> pd.Index:
     Parameters
     ----------
     ids : iterable
-    style : {"exact", "adni"}
+    style : {"exact", "adni", "bids"}
         "exact" leaves ids as they are. "adni" turns PTID, RID and BIDS names into the RID; what is none of
-        these stays as it is (see `count_unknown`).
+        these stays as it is (see `count_unknown`). "bids" leaves out ``sub-``, the session at the end, and
+        zeros before a number.
 
     Returns
     -------
@@ -37,6 +40,8 @@ def canonical_ids(ids: Iterable[object], style: str = "exact") -> pd.Index:
     --------
     >>> canonical_ids(["011_S_0002", "2", "sub-ADNI011S0002", "phantom"], "adni").tolist()
     ['2', '2', '2', 'phantom']
+    >>> canonical_ids(["sub-007_ses-01", "sub-A7", "007"], "bids").tolist()
+    ['7', 'A7', '7']
     """
     known = STYLES[style]
     return pd.Index([known(text) or text for text in map(str, ids)], dtype=str, name="id")
@@ -49,6 +54,27 @@ def count_unknown(ids: Iterable[object], style: str = "exact") -> int:
     1
     """
     return sum(STYLES[style](text) is None for text in map(str, ids))
+
+
+def best_style(a: Iterable[object], b: Iterable[object]) -> tuple[str, int]:
+    """The style in which most ids of two tables match, and how many; the plainest of equals.
+
+    >>> best_style(["sub-01", "sub-02"], ["1", "2"])
+    ('bids', 2)
+    """
+    one, other = list(a), list(b)
+    shared = {
+        style: len({*canonical_ids(one, style)} & {*canonical_ids(other, style)})
+        for style in styles_of([*one, *other])
+    }
+    style = max(shared, key=lambda style: shared[style])
+    return style, shared[style]
+
+
+def styles_of(ids: Iterable[object]) -> list[str]:
+    """All styles, the likeliest first for these ids: that of ADNI where there are PTIDs."""
+    adni = any(PTID.search(str(id)) for id in ids)
+    return ["exact", "adni", "bids"] if adni else ["exact", "bids", "adni"]
 
 
 def _exact(text: str) -> str:
@@ -64,4 +90,10 @@ def _adni(text: str) -> str | None:
     return str(int(found.group(1))) if found else None
 
 
-STYLES: dict[str, Callable[[str], str | None]] = {"exact": _exact, "adni": _adni}
+def _bids(text: str) -> str:
+    """The label of a BIDS subject; a number without the zeros before it."""
+    label = SUBJECT.sub("", SESSION.sub("", text.strip()))
+    return label.lstrip("0") or "0" if label.isdecimal() else label
+
+
+STYLES: dict[str, Callable[[str], str | None]] = {"exact": _exact, "adni": _adni, "bids": _bids}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from viewloom.study.aside import copies, in_full, shared_columns, without
-from viewloom.study.ids import canonical_ids
+from viewloom.study.ids import best_style, canonical_ids, styles_of
 from viewloom.study.schema import Study
 from viewloom.study.sources import column_names, file_names, none_left
 from viewloom.study.wording import nearest, note
@@ -56,9 +56,11 @@ def join_notes(tables: Tables, study: Study) -> Iterator[str]:
         whose = "of the views"
         yield from note(strangers, f"subject {whose} is", f"subjects {whose} are", "not among participants")
     if study.ids.match == "exact":
-        saved = len(everyone) - canonical_ids(everyone, "adni").nunique()
-        way_out = "spelt differently; match = 'adni' under [ids] would join them"
-        yield from note(saved, "id is", "ids are", way_out)
+        styles = styles_of(everyone)
+        saved = {style: len(everyone) - canonical_ids(everyone, style).nunique() for style in styles}
+        style = max(saved, key=lambda style: saved[style])
+        way_out = f"spelt differently; match = {style!r} under [ids] would join them"
+        yield from note(saved[style], "id is", "ids are", way_out)
     yield from shared_columns(tables.frames)
 
 
@@ -164,8 +166,8 @@ def _union(indices: Iterable[pd.Index]) -> pd.Index:
 
 def _way_out(a: pd.Index, b: pd.Index) -> str:
     """How many ids do not match, and what may help."""
-    shared = len(set(canonical_ids(a, "adni")) & set(canonical_ids(b, "adni")))
-    helps = f"set match = 'adni' under [ids], which matches {shared}."
+    style, shared = best_style(a, b)
+    helps = f"set match = {style!r} under [ids], which matches {shared}."
     spelling = "check the id columns and that ids are spelt alike."
     return f" ({len(a)} and {len(b)} ids): {helps if shared else spelling}"
 

@@ -48,7 +48,9 @@ class Source(Block):
     """How to read a table. Formats have some of these keys each: those that their reader takes."""
 
     id: str | None = Field(default=None, description="Column of the subject's id.")
-    visit: Text | None = Field(default=None, description="Visit to keep, such as 'bl'.")
+    visit: Text | None = Field(
+        default=None, description="Visit to keep, such as 'bl'; 'first': the first of each subject."
+    )
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
     missing_codes: CodesPerColumn | None = Field(
         default=None,
@@ -236,8 +238,9 @@ class Model(Block):
 class Ids(Block):
     """``[ids]``."""
 
-    match: Literal["exact", "adni"] = Field(
-        default="exact", description="adni: PTID, RID and BIDS name one subject."
+    match: Literal["exact", "adni", "bids"] = Field(
+        default="exact",
+        description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
     )
 
 

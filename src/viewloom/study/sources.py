@@ -40,7 +40,7 @@ def read_view(
     Parameters
     ----------
     view : View
-    match : {"exact", "adni"}
+    match : {"exact", "adni", "bids"}
         How ids are matched; see `ids.canonical_ids`.
     training : bool, default=True
         Whether to leave out columns by what is known of these subjects: those without any value, rare
@@ -117,7 +117,7 @@ def read_participants(people: Participants, match: str, *, training: bool = True
     Parameters
     ----------
     people : Participants
-    match : {"exact", "adni"}
+    match : {"exact", "adni", "bids"}
     training : bool, default=True
         Whether it is an error if a column has no value at all; of new subjects much may not be known yet.
     """

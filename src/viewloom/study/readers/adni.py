@@ -16,6 +16,7 @@ from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.readers.visits import parse
 from viewloom.study.wording import note
 
 SAME_VISIT = {  # a baseline is screened, scanned and seen under different codes
@@ -179,8 +180,8 @@ def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.Da
     if visit == "all":
         return raw, dialect.notation
     codes = _visits(raw, path)
-    rows = frames.at_visit(raw, codes, SAME_VISIT.get(visit, (visit,)), path, notes)
-    return rows, dialect.notation
+    wanted = SAME_VISIT.get(parse(visit).key, (visit,))
+    return frames.of_visit(raw, id, codes, wanted, path, notes), dialect.notation
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:

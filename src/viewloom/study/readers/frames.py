@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
+from viewloom.study.readers.visits import FIRST, at_visits, first_visits, visit_columns
 from viewloom.study.wording import counted, nearest, note, quoted
 from viewloom.views import listed
 
@@ -22,7 +22,6 @@ Code = int | float | str
 Codes = Sequence[Code] | Mapping[str, Sequence[Code]]
 Aside = Callable[[str], bool] | None  # whether a column is named elsewhere, and so is no feature
 
-VISIT_COLUMNS = ("VISCODE2", "VISCODE", "visit", "visit_id", "session", "session_id", "timepoint")
 KEEP_ONE = "keep one row per subject, or give visit and visit_column"
 CORRECT = "correct the cells, or name what stands for missing in missing_codes"
 NAME_CODES = "name what stands for missing in missing_codes, or choose with columns and exclude"
@@ -114,26 +113,20 @@ def check_names(table: pd.DataFrame, path: Path) -> None:
 def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:
     """The column of visits: the one named, or the first that is known as such."""
     if name is None:
-        known = [other for other in VISIT_COLUMNS if other in raw.columns]
+        known = visit_columns(raw.columns)
         if not known:
             raise StudyError(f"{path.name}: no column of visits was found; give visit_column.")
         name = known[0]
     return as_text(column(raw, name, path, "visit"))
 
 
-def at_visit(
-    raw: pd.DataFrame, codes: pd.Series, visits: Iterable[Any], path: Path, notes: list[str]
+def of_visit(
+    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[str]
 ) -> pd.DataFrame:
-    """Rows of the wanted visits."""
-    wanted = [str(visit) for visit in visits]
-    kept = codes.isin(wanted).to_numpy()
-    if not kept.any():
-        raise StudyError(
-            f"{path.name}: no row is of visit {listed(wanted)} in column {codes.name!r}, which holds "
-            f"{codes.nunique()} codes; check visit, and that this is the column of visits."
-        )
-    notes += note(int((~kept).sum()), "row of another visit", "rows of other visits")
-    return raw[kept]
+    """Rows of the wanted visits, or of the first of each subject, unless a visit is called so."""
+    if list(wanted) == [FIRST] and not (codes == FIRST).any():
+        return first_visits(raw, as_text(column(raw, id, path, "id")), codes, path, notes)
+    return at_visits(raw, codes, wanted, path, notes)
 
 
 def as_text(cells: pd.Series) -> pd.Series:
@@ -179,8 +172,8 @@ def checked_ids(cells: pd.Series, path: Path, *, hint: str) -> pd.Index:
 
 def repeats_hint(raw: pd.DataFrame) -> str:
     """What may tell apart rows of the same subject, if the table has a known column of visits."""
-    known = [name for name in VISIT_COLUMNS if name in raw.columns]
-    return f"give visit to keep one visit of column {known[0]!r}" if known else KEEP_ONE
+    known = visit_columns(raw.columns)
+    return f"give visit to keep one visit of column {known[0]!r}, or visit = 'first'" if known else KEEP_ONE
 
 
 def numbers(

@@ -15,6 +15,7 @@ from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
+from viewloom.study.readers.visits import visit_columns
 from viewloom.study.wording import note
 
 PARQUET = (".parquet", ".pq")
@@ -49,7 +50,8 @@ def read_table(
     id : str
         Column of ids. They are text: leading zeros stay.
     visit : str, optional
-        Keep rows of this visit only.
+        Keep rows of this visit only, however its code is padded or prefixed (``m0``, ``ses-M00``, ``bl``);
+        "first" keeps the first visit of each subject.
     visit_column : str, optional
         Column of visits; where None, one of the usual names.
     columns, exclude : list of str, optional
@@ -91,7 +93,7 @@ def read_table(
     path, notes = Path(path), list[str]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
-    raw, dropped = _visit_rows(raw, visit, visit_column, path, notes)
+    raw, dropped = _visit_rows(raw, id, visit, visit_column, path, notes)
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     cells, named = frames.apart(cells, aside, path)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
@@ -154,7 +156,7 @@ def read_long(
     parts = [name] if isinstance(name, str) else list(name)
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
-    raw, _ = _visit_rows(raw, visit, visit_column, path, notes)
+    raw, _ = _visit_rows(raw, id, visit, visit_column, path, notes)
     wide = pivot(
         raw,
         path,
@@ -239,11 +241,11 @@ def _load(
     """
     if is_parquet(path):
         notation = find_notation(given["decimal"], given["thousands"])
-        return filled_rows(_load_parquet(path), path, notes), replace(notation, options=True)
+        return filled_rows(load_parquet(path), path, notes), replace(notation, options=True)
     dialect = find_dialect(path, **given, options=True)
     if dialect.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
         notes.append("decimal commas read as points")
-    names = [*filter(None, text), *frames.VISIT_COLUMNS]
+    names = [*filter(None, text), *visit_columns(dialect.header)]
     raw = load(path, dialect, text=names)
     if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
         raw = load(path, dialect, text=[*names, *coded])
@@ -269,7 +271,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET
 
 
-def _load_parquet(path: Path) -> pd.DataFrame:
+def load_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file; a named index becomes a column."""
     check_kind(path)
     if not path.is_file():
@@ -287,11 +289,11 @@ def _load_parquet(path: Path) -> pd.DataFrame:
 
 
 def _visit_rows(
-    raw: pd.DataFrame, visit: Any, visit_column: str | None, path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rows of the visit, all where None, and the name of the column that tells visits apart."""
     if visit is None and visit_column is None:
         return raw, []
     codes = frames.visit_codes(raw, visit_column, path)
-    kept = raw if visit is None else frames.at_visit(raw, codes, [visit], path, notes)
+    kept = raw if visit is None else frames.of_visit(raw, id, codes, [str(visit)], path, notes)
     return kept, [str(codes.name)]

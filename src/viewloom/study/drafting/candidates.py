@@ -1,0 +1,409 @@
+"""Sources that a study may have: what the files of a folder are, one by one."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from viewloom.study import readers
+from viewloom.study.drafting import columns, kinds
+from viewloom.study.drafting.columns import named
+from viewloom.study.drafting.stats import Streams, find_streams
+from viewloom.study.drafting.tables import (
+    Table,
+    Unusable,
+    excluded,
+    long_names,
+    long_value,
+    look_at,
+    why_excluded,
+)
+from viewloom.study.drafting.walk import walk
+from viewloom.study.errors import StudyError
+from viewloom.study.readers.plink import is_bed
+from viewloom.study.wording import counted
+
+MANY = 20  # files of like names; more are files of single subjects or regions
+MOST_OPENED = 400  # files that may be tables
+SAMPLED = 3  # files of like names that are opened
+ADNI = ("adnimerge", "tadpole", "ucsffsx", "fdg")
+PEOPLE_FORMATS = ("table", "adnimerge", "tadpole")
+PEOPLE_NAMES = re.compile(
+    r"(?i).*(participants?|subjects?|demograph|clinical|covariate|pheno|diagnos|metadata|info)"
+)
+LARGE_PANEL = 1 << 24  # bytes of a .bim that is read
+MRI = (
+    ("ST*SV_UCSFFSX_*", "ST*TA_UCSFFSX_*"),
+    ("Hippocampus", "Entorhinal", "Fusiform", "MidTemp", "Ventricles", "WholeBrain"),
+)
+
+
+@dataclass
+class Candidate:
+    """What may become a view.
+
+    Attributes
+    ----------
+    name : str
+        From which the view gets its name.
+    paths : list of Path
+    format : str
+    settings : dict
+        Keys for study.toml besides path and format.
+    ids, features : list of str
+        As far as they are known without reading everything.
+    said : list of str
+        What was decided, and why.
+    table : Table or None
+    beside : list of Path
+        Other files that belong to it.
+    """
+
+    name: str
+    paths: list[Path]
+    format: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    features: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    table: Table | None = None
+    beside: list[Path] = field(default_factory=list)
+
+
+@dataclass
+class Found:
+    """What lies in a folder: sources, tables of participants, and why other files were passed over."""
+
+    folder: Path
+    views: list[Candidate] = field(default_factory=list)
+    people: list[Table] = field(default_factory=list)
+    passed: list[tuple[str, str, int]] = field(default_factory=list)
+
+    def pass_over(self, path: Path, why: str) -> None:
+        """Write down why a file is not used."""
+        self.passed.append((path.relative_to(self.folder).as_posix(), why, 1))
+
+
+def find(folder: Path) -> Found:
+    """Look at all files of a folder."""
+    tree, found = walk(folder), Found(folder)
+    streams = find_streams(tree.files, folder)
+    found.views += [_freesurfer(stream) for stream in streams]
+    for stream in streams:
+        found.passed += stream.passed(folder)
+    taken = {path for stream in streams for path in stream.files}
+    rest = [path for path in tree.files if path not in taken]
+    plink = _plink_sets(rest, found)
+    rest = [path for path in rest if path not in plink]
+    texts = [path for path in rest if _is_text(path, found)]
+    _look_at_texts(texts, found)
+    found.passed += [(label, why, count) for (label, why), count in tree.passed.items()]
+    return found
+
+
+def likely_people(table: Table) -> bool:
+    """Whether a table tells who the subjects are."""
+    if table.format not in PEOPLE_FORMATS:
+        return False
+    about = [name for name in table.clinical if name not in named(table.header, columns.OTHERS)]
+    hinted = bool(PEOPLE_NAMES.match(table.path.stem)) and bool(about)
+    return bool(table.roles(columns.DIAGNOSIS)) or len(about) > 1 or hinted
+
+
+def _freesurfer(stream: Streams) -> Candidate:
+    said = [f"FreeSurfer statistics of {counted(len(stream.subjects), 'subject')}, one folder each"]
+    if stream.lacking:
+        said.append(f"{counted(stream.lacking, 'folder')} without files of atlas {stream.atlas!r}")
+    return Candidate(
+        stream.root.name, [stream.root], "freesurfer", stream.settings, stream.subjects, said=said
+    )
+
+
+def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
+    """Candidates of all sets of .bed, .bim and .fam; returns the files that are thereby explained."""
+    explained: set[Path] = set()
+    there = set(files)
+    for bed in files:
+        if bed.suffix.lower() != ".bed":
+            continue
+        explained.add(bed)
+        others = [bed.with_suffix(suffix) for suffix in (".bim", ".fam")]
+        lacking = [path.suffix for path in others if path not in there]
+        if kinds.unreadable_as(bed) in ("may not be read; ask for permission", "not a regular file"):
+            found.pass_over(bed, str(kinds.unreadable_as(bed)))
+        elif not is_bed(bed):
+            found.pass_over(bed, "a list of intervals (BED of genome browsers), not PLINK genotypes")
+        elif lacking:
+            found.pass_over(
+                bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam go together"
+            )
+        else:
+            explained.update(others)
+            found.views.append(_plink(bed, others))
+    return explained
+
+
+def _plink(bed: Path, beside: list[Path]) -> Candidate:
+    bim, fam = beside
+    with fam.open(encoding="utf-8", errors="replace") as file:
+        ids = [cells[1] for line in file if len(cells := line.split()) > 1]
+    variants = -1
+    features: list[str] = []
+    if bim.stat().st_size <= LARGE_PANEL:
+        with bim.open(encoding="utf-8", errors="replace") as file:
+            features = [" ".join(cells) for line in file if len(cells := line.split()) > 3]
+        variants = len(features)
+    elif ids:
+        variants = (bed.stat().st_size - 3) // -(-len(ids) // 4)
+    said = [f"PLINK genotypes: {counted(len(ids), 'subject')}, {counted(variants, 'variant')}"]
+    return Candidate(bed.stem, [bed], "plink", dict(GENOTYPES), ids, features, said, beside=beside)
+
+
+def _is_text(path: Path, found: Found) -> bool:
+    """Whether a file may be a table; others are told or become candidates."""
+    suffix = path.suffix.lower()
+    if path.name == "study.toml":
+        found.pass_over(path, "a study file of viewloom")
+        return False
+    by_name = kinds.known_as(path)
+    if by_name is not None:
+        broken = kinds.unreadable_as(path) if path.is_symlink() else None
+        found.pass_over(path, broken or by_name)
+        return False
+    if suffix in (".h5ad", ".h5mu"):
+        _matrices(path, found)
+        return False
+    return True
+
+
+def _matrices(path: Path, found: Found) -> None:
+    """A view per modality of an h5mu, one of an h5ad."""
+    broken = kinds.unreadable_as(path)
+    if broken and not broken.startswith(("HDF5", "not a text")):
+        found.pass_over(path, broken)
+        return
+    try:
+        read = _modalities(path)
+    except ImportError:
+        found.pass_over(path, f"{path.suffix} needs anndata: pip install viewloom[omics]")
+        return
+    except Exception as error:  # HDF5 that is damaged or holds something else fails in many ways
+        found.pass_over(path, f"cannot be read as {path.suffix} ({type(error).__name__}); write it again")
+        return
+    if not read:
+        found.pass_over(path, f"a {path.suffix} without a matrix of observations; write it again")
+    single = len(read) == 1
+    for modality, (ids, features) in read.items():
+        settings = {"modality": modality} if modality else {}
+        name = path.stem if single else f"{path.stem}_{modality}"
+        what = f"modality {modality!r}" if modality else "matrix"
+        said = [f"{what}: {counted(len(ids), 'observation')}, {counted(len(features), 'variable')}"]
+        found.views.append(Candidate(name, [path], path.suffix[1:].lower(), settings, ids, features, said))
+
+
+def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
+    """Names of observations and variables of each modality; of an h5ad the one without a name."""
+    h5py: Any = import_module("h5py")
+    names = import_module("viewloom.study.readers.anndata")._names
+    import_module("anndata")
+    with h5py.File(path, "r") as file:
+        groups = {str(key): file["mod"][key] for key in sorted(file["mod"])} if "mod" in file else {"": file}
+        good = {key: group for key, group in groups.items() if {"obs", "var"} <= set(group)}
+        return {key: (list(names(group["obs"])), list(names(group["var"]))) for key, group in good.items()}
+
+
+def _look_at_texts(paths: Sequence[Path], found: Found) -> None:
+    """Candidates of all files that may be tables; of many files of like names only a few are opened."""
+    opened: dict[Path, Table | str] = {}
+    late: list[Path] = []
+    for alike in _alike(paths, found.folder):
+        if len(alike) > MANY or len(opened) > MOST_OPENED:
+            _pass_alike(alike, found)
+            continue
+        for path in alike:
+            opened[path] = _opened(path, ())
+            late += [path] if isinstance(opened[path], str) else []
+    known = {id for table in opened.values() if isinstance(table, Table) for id in table.subjects()}
+    for path in late if known else ():
+        opened[path] = _opened(path, known)
+    tables = [table for table in opened.values() if isinstance(table, Table)]
+    _choose_ids(tables, [set(view.ids) for view in found.views])
+    for path in paths:
+        if path in opened:
+            _sort_in(path, opened[path], found)
+
+
+def _alike(paths: Sequence[Path], folder: Path) -> list[list[Path]]:
+    """Files whose names differ in numbers only, in folders whose names do."""
+    groups: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        groups[re.sub(r"(?:sub|ses)-[0-9A-Za-z]+|\d+", "#", path.relative_to(folder).as_posix())].append(path)
+    return list(groups.values())
+
+
+def _pass_alike(alike: Sequence[Path], found: Found) -> None:
+    """Say once what many files of like names are."""
+    sample = [_opened(path, ()) for path in (*alike[: SAMPLED - 1], alike[-1])]
+    tables = [table for table in sample if isinstance(table, Table)]
+    why = next((why for why in sample if isinstance(why, str)), "")
+    if tables:
+        rows = max(len(table.raw) for table in tables)
+        why = f"a table of {counted(rows, 'row')}, one of {len(alike)} files of like names"
+        why += ": a file per subject or region? make one table of them, one row per subject"
+    found.passed += [(path.relative_to(found.folder).as_posix(), why, 1) for path in alike]
+
+
+def _opened(path: Path, known: Iterable[str]) -> Table | str:
+    """The table, or why it is none."""
+    try:
+        broken = None if path.suffix.lower() in (".parquet", ".pq") else kinds.unreadable_as(path)
+        return broken or look_at(path, known)
+    except Unusable as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    except (ValueError, MemoryError) as error:  # of parsers, on what is no table
+        return f"cannot be read as a table ({type(error).__name__})"
+
+
+def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
+    """Of several columns of ids, that which other sources share comes first."""
+    for table in tables:
+        if len(table.ids) > 1:
+            seen = [
+                {id for name in other.ids for id in other.subjects(name)}
+                for other in tables
+                if other is not table
+            ]
+            shared = {
+                name: sum(len(ids.intersection(table.subjects(name))) for ids in [*seen, *others])
+                for name in table.ids
+            }
+            table.ids.sort(key=lambda name: -shared[name])
+
+
+def _sort_in(path: Path, table: Table | str, found: Found) -> None:
+    """Make a table of participants or a candidate of a table, or say why it is neither."""
+    if isinstance(table, str):
+        found.pass_over(path, table)
+        return
+    try:
+        people = likely_people(table)
+        view = _table_view(table)
+    except (Unusable, StudyError) as error:
+        found.pass_over(path, str(error).removeprefix(f"{path.name}: "))
+        return
+    if people:
+        found.people.append(table)
+    if view is not None:
+        found.views.append(view)
+    elif not people:
+        found.pass_over(path, _nothing_in(table))
+
+
+def _nothing_in(table: Table) -> str:
+    """Why a table has nothing for a view."""
+    if named(table.header, "fldname variable variablename fieldname field"):
+        return "a data dictionary: it describes columns, not subjects"
+    known = table.id in named(table.header, columns.IDS)
+    what = f"a table of {counted(len(table.raw), 'row')}" + (f", ids in column {table.id!r}" if known else "")
+    if not table.measures and not known:
+        return "text without columns of numbers: no table of subjects"
+    if not table.measures:
+        return f"{what}, without columns of numbers"
+    return f"{what}, with one column of numbers only ({table.measures[0]!r}); a view needs two"
+
+
+def _table_view(table: Table) -> Candidate | None:
+    """The view that the measures of a table make; None without measures."""
+    settings = SETTINGS.get(table.format, _nothing)(table)
+    if settings is None:
+        return None
+    said = [f"{counted(len(table.subjects()), 'subject')}{'' if table.whole else ' in the first lines'}"]
+    features = table.measures if table.format in ("table", "plink-raw", "freesurfer-table") else []
+    if table.format == "freesurfer-table":
+        features = [f"{table.header[0]} {name}" for name in features]
+    said[0] += f", {counted(len(features), 'column')} of numbers" if table.format == "table" else ""
+    said[0] += (
+        f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
+    )
+    if table.format == "table":
+        said += [*table.visits.said, *_session_note(table), *why_excluded(table)]
+    elif table.format == "long":
+        said += [*table.visits.said]
+    return Candidate(
+        table.path.stem, [table.path], table.format, settings, table.subjects(), features, said, table
+    )
+
+
+def _session_note(table: Table) -> Iterator[str]:
+    """What to say of ids that name sessions."""
+    ids = table.subjects()
+    plain = {columns.SESSIONS.sub("", id) for id in ids}
+    if len(plain) < len(ids):
+        yield f"ids name sessions: {len(plain)} subjects have {len(ids)} rows; each row counts as a subject"
+
+
+def _table_settings(table: Table) -> dict[str, Any] | None:
+    """Id, visit, and the columns that are not features."""
+    if table.is_long:
+        return _long_settings(table)
+    table.format = "table"
+    left = [_as_pattern(name, table.header) for name in excluded(table)]
+    if len(table.measures) < 2:
+        return None
+    return {"id": table.id, **table.visits.settings, **({"exclude": left} if left else {})}
+
+
+def _as_pattern(name: str, header: Sequence[str]) -> str:
+    """A name as a pattern that fits it alone."""
+    if not re.search(r"[*?[]", name) or not any(
+        fnmatchcase(other, name) for other in header if other != name
+    ):
+        return name
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def _long_settings(table: Table) -> dict[str, Any]:
+    visits = table.visits.settings
+    return {"id": table.id, "name": long_names(table), "value": long_value(table), **visits}
+
+
+def _merged_settings(table: Table) -> dict[str, Any] | None:
+    """Columns of ADNI's merged tables that come from MRI."""
+    present = [patterns for patterns in MRI if any(fnmatchcase(name, patterns[0]) for name in table.header)]
+    if not present:
+        return None
+    chosen = [pattern for pattern in present[0] if any(fnmatchcase(name, pattern) for name in table.header)]
+    return {"visit": "bl", "columns": chosen} if len(chosen) > 1 or "*" in chosen[0] else None
+
+
+def _baseline(table: Table) -> dict[str, Any]:
+    return {"visit": "bl"}
+
+
+def _nothing(table: Table) -> dict[str, Any]:
+    return {}
+
+
+def _genotypes(table: Table) -> dict[str, Any]:
+    return dict(GENOTYPES)
+
+
+GENOTYPES = {"min_maf": 0.01, "min_call_rate": 0.95}
+SETTINGS = {
+    "table": _table_settings,
+    "long": _table_settings,
+    "plink-raw": _genotypes,
+    "adnimerge": _merged_settings,
+    "tadpole": _merged_settings,
+    "ucsffsx": _baseline,
+    "fdg": _baseline,
+}
+assert set(SETTINGS) <= set(readers.FORMATS)

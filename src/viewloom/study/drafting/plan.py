@@ -1,0 +1,373 @@
+"""From sources to a study: which files make one view, who the participants are, what belongs together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from viewloom.study.drafting import columns
+from viewloom.study.drafting.candidates import ADNI, PEOPLE_NAMES, Candidate, Found, likely_people
+from viewloom.study.drafting.columns import named
+from viewloom.study.drafting.tables import Table
+from viewloom.study.ids import canonical_ids, styles_of
+from viewloom.study.wording import counted
+
+SAME = 0.9  # share of columns in common, from which tables hold the same measures
+ALIKE = 0.5  # share of columns in common, from which tables of other subjects are one view
+PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
+STACKED = (
+    "table",
+    "plink",
+    "plink-raw",
+    "h5ad",
+    "h5mu",
+    "freesurfer-table",
+)  # formats of which a view may have several files
+
+
+@dataclass
+class Block:
+    """A block of study.toml.
+
+    Attributes
+    ----------
+    name : str
+    settings : dict
+        Its keys and values, path or paths and format first.
+    said : list of str
+        What was decided, written above the block.
+    others : dict of str to list of str
+        Other values a key might have, written behind it.
+    ids : Index
+        Ids as matched; of large files those that are known.
+    files : list of Path
+        Files that are thereby used.
+    off : str
+        Why the block is a comment; empty where it is not.
+    spare : bool
+        Whether it may be used where nothing else can.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    said: list[str] = field(default_factory=list)
+    others: dict[str, list[str]] = field(default_factory=dict)
+    ids: pd.Index = field(default_factory=lambda: pd.Index([], dtype=str))
+    files: list[Path] = field(default_factory=list)
+    off: str = ""
+    spare: bool = False
+
+
+@dataclass
+class Plan:
+    """A study in the making."""
+
+    folder: Path
+    views: list[Block] = field(default_factory=list)
+    people: Block | None = None
+    match: str = "exact"
+    n_clusters: int = 3
+    passed: list[tuple[str, str, int]] = field(default_factory=list)
+
+    @property
+    def active(self) -> list[Block]:
+        """Views that are not comments."""
+        return [view for view in self.views if not view.off]
+
+
+def make_plan(found: Found) -> Plan:
+    """Choose participants, views, and how ids are matched."""
+    people = ranked_people(found.people)
+    plan = Plan(found.folder, passed=list(found.passed))
+    views = [view for view in found.views if not (people and view.table is people[0])]
+    views = _tables_of_freesurfer(_of_chromosomes(views))
+    groups, clashes = _joined_rows(views)
+    plan.match = _match([*groups, *clashes], people)
+    names = _names([_name(view) for view in [*groups, *clashes]])
+    blocks = [
+        _block(view, name, found.folder, plan.match)
+        for view, name in zip([*groups, *clashes], names, strict=True)
+    ]
+    for view, block in zip(clashes, blocks[len(groups) :], strict=True):
+        block.off = view.said.pop(0)
+    plan.views = blocks
+    if people:
+        _add_people(plan, people, found, any(not block.off for block in blocks))
+    _set_phenotypes_aside(plan)
+    return plan
+
+
+def ranked_people(tables: Sequence[Table]) -> list[Table]:
+    """Tables of participants, the likeliest first."""
+
+    def rank(table: Table) -> tuple[bool, bool, bool, int, int]:
+        diagnosis = bool(table.roles(columns.DIAGNOSIS))
+        called = table.path.stem.casefold() in ("participants", "participant", "subjects")
+        hinted = bool(PEOPLE_NAMES.match(table.path.stem))
+        return not called, not diagnosis, not hinted, -min(len(table.clinical), 3), len(table.measures)
+
+    return sorted(filter(likely_people, tables), key=rank)
+
+
+def _name(view: Candidate) -> str:
+    return view.name
+
+
+def _names(stems: Iterable[str]) -> list[str]:
+    """Names that are allowed and differ."""
+    names: list[str] = []
+    for stem in stems:
+        name = re.sub(r"[^\w+-]+", "_", stem)[:50].strip("_+-") or "view"
+        taken = {other.casefold() for other in names}
+        number = next(n for n in range(1, len(names) + 2) if _numbered(name, n).casefold() not in taken)
+        names.append(_numbered(name, number))
+    return names
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}_{number}"
+
+
+def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
+    """PLINK sets of the same subjects and other variants, named but for a number alike, as one."""
+    kept: list[Candidate] = []
+    for view in views:
+        partner = next((other for other in kept if _same_subjects_other_variants(other, view)), None)
+        if partner is None:
+            kept.append(view)
+            continue
+        partner.paths += view.paths
+        partner.beside += view.beside
+        partner.features += view.features
+        partner.name = (
+            re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", partner.paths[0].stem) or "genotypes"
+        )
+        count = len(partner.paths)
+        partner.said[0] = (
+            f"PLINK genotypes in {count} files, one per chromosome: {counted(len(partner.ids), 'subject')}"
+        )
+    for view in kept:
+        view.paths.sort(
+            key=lambda path: [int(n) if n.isdigit() else 99 for n in re.findall(r"\d+|\D+$", path.stem)]
+        )
+    return kept
+
+
+def _same_subjects_other_variants(one: Candidate, other: Candidate) -> bool:
+    if one.format != other.format or one.format not in ("plink", "plink-raw"):
+        return False
+    alike = {_without_number(path) for path in (*one.paths, *other.paths)}
+    return len(alike) == 1 and set(one.ids) == set(other.ids) and not set(one.features) & set(other.features)
+
+
+def _without_number(path: Path) -> str:
+    return re.sub(r"(?i)(?<=chr)[xym]+|\d+", "#", path.name) + str(path.parent)
+
+
+def _tables_of_freesurfer(views: Sequence[Candidate]) -> list[Candidate]:
+    """Tables of FreeSurfer in one folder as one view, unless they say the same twice."""
+    kept: list[Candidate] = []
+    members: dict[int, list[Candidate]] = {}
+    for view in views:
+        place = next((n for n, other in enumerate(kept) if _goes_with(view, other, members.get(n, []))), None)
+        if place is None:
+            members[len(kept)] = [replace(view)]
+            kept.append(view)
+            continue
+        members[place].append(view)
+        kept[place] = _side_by_side(members[place])
+    return kept
+
+
+def _goes_with(view: Candidate, other: Candidate, members: Sequence[Candidate]) -> bool:
+    """Whether a table is linked to those of a view, none of which has the same measures of its subjects."""
+    if not view.format == other.format == "freesurfer-table" or view.paths[0].parent != other.paths[0].parent:
+        return False
+    same = [member for member in members if _share(set(view.features), set(member.features)) >= ALIKE]
+    linked = bool(same) or bool(set(view.ids) & set(other.ids))
+    return linked and not any(set(view.ids) & set(member.ids) for member in same)
+
+
+def _side_by_side(tables: Sequence[Candidate]) -> Candidate:
+    ids = list(dict.fromkeys(id for table in tables for id in table.ids))
+    said = [f"{len(tables)} tables of FreeSurfer, {counted(len(ids), 'subject')}"]
+    features = [name for table in tables for name in table.features]
+    paths = [path for table in tables for path in table.paths]
+    return replace(tables[0], name="freesurfer", paths=paths, ids=ids, features=features, said=said)
+
+
+def _joined_rows(views: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Views, with files of the same columns and other subjects as one; and those whose subjects clash."""
+    kept: list[Candidate] = []
+    clashes: list[Candidate] = []
+    for view in views:
+        partner, share = _nearest(view, kept)
+        if partner is None:
+            kept.append(view)
+        elif set(view.ids) & set(partner.ids):
+            clash = _held(view, partner) >= SAME
+            (clashes if clash else kept).append(_clash(view, partner) if clash else view)
+        elif share >= ALIKE:
+            _stack(partner, view)
+        else:
+            kept.append(view)
+    return kept, clashes
+
+
+def _nearest(view: Candidate, kept: Sequence[Candidate]) -> tuple[Candidate | None, float]:
+    """The view with most columns in common that could be read with the same settings."""
+    shares = {
+        n: _share(set(view.features), set(other.features))
+        for n, other in enumerate(kept)
+        if view.format == other.format and view.format in STACKED and _same_reading(view, other)
+    }
+    likely = {n: share for n, share in shares.items() if share >= ALIKE or _held(view, kept[n]) >= SAME}
+    best = max(likely, key=lambda n: likely[n], default=None)
+    return (kept[best], likely[best]) if best is not None else (None, 0.0)
+
+
+def _held(view: Candidate, other: Candidate) -> float:
+    """The share of a view's columns that the other has, too."""
+    return len(set(view.features) & set(other.features)) / max(len(set(view.features)), 1)
+
+
+def _same_reading(one: Candidate, other: Candidate) -> bool:
+    keys = ("id", "visit", "visit_column", "modality")
+    return all(one.settings.get(key) == other.settings.get(key) for key in keys)
+
+
+def _share(one: set[str], other: set[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def _stack(view: Candidate, more: Candidate) -> None:
+    """One view over both files."""
+    view.paths += more.paths
+    view.beside += more.beside
+    view.ids = [*view.ids, *more.ids]
+    exclude = list(dict.fromkeys([*view.settings.get("exclude", []), *more.settings.get("exclude", [])]))
+    if exclude:
+        view.settings["exclude"] = exclude
+    other = [f"{path.name}: the same columns, other subjects: one view over both" for path in more.paths]
+    view.said += other
+
+
+def _clash(view: Candidate, partner: Candidate) -> Candidate:
+    """A view beside one of the same columns and subjects, with the reason in front of what is said."""
+    shared = len(set(view.ids) & set(partner.ids))
+    other = partner.paths[0].name
+    if _equal_measures(view, partner):
+        why = f"the same measures as in {other}: not used twice"
+    else:
+        why = (
+            f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. "
+            "Another visit, another measure, or a cohort whose ids coincide? If subjects differ, make their "
+            "ids differ and list both files in paths; if it is another measure, remove the marks of comment"
+        )
+    view.said.insert(0, why)
+    return view
+
+
+def _equal_measures(view: Candidate, partner: Candidate) -> bool:
+    """Whether two tables hold the same numbers for the same subjects."""
+    if view.table is None or partner.table is None or len(view.paths) + len(partner.paths) > 2:
+        return False
+    shared = [name for name in view.table.measures if name in set(partner.table.measures)]
+    one, other = (
+        side.table.baseline.set_index(side.table.id)[shared]
+        for side in (view, partner)
+        if side.table is not None
+    )
+    common = one.index.intersection(other.index)
+    return one.loc[common].equals(other.loc[common])
+
+
+def _match(views: Sequence[Candidate], people: Sequence[Table]) -> str:
+    """How ids are matched: the plainest way in which most pairs of sources find most subjects."""
+    headers = [view.table.header for view in views if view.table] + [table.header for table in people]
+    if any(view.format in ADNI for view in views) or any(named(header, "rid ptid") for header in headers):
+        return "adni"
+    sources = [view.ids for view in views] + [table.subjects() for table in people]
+    ids = [id for source in sources for id in source]
+    scores = {style: _score(sources, style) for style in styles_of(ids)}
+    return max(scores, key=lambda style: scores[style])
+
+
+def _score(sources: Sequence[Sequence[str]], style: str) -> tuple[int, int]:
+    """Pairs of sources that are linked, and by how many subjects; nothing if a style confuses subjects."""
+    spelt = [canonical_ids(source, style) for source in sources]
+    if any(ids.has_duplicates for ids in spelt):
+        return (-1, 0)
+    shared = [len(set(one) & set(other)) for one, other in combinations(spelt, 2)]
+    return sum(count > 0 for count in shared), sum(shared)
+
+
+def _block(view: Candidate, name: str, folder: Path, match: str) -> Block:
+    paths = [path.relative_to(folder).as_posix() for path in view.paths]
+    where: dict[str, Any] = {"path": paths[0]} if len(paths) == 1 else {"paths": paths}
+    others = {"id": view.table.ids[1:]} if view.table is not None and "id" in view.settings else {}
+    settings = {**where, "format": view.format, **view.settings}
+    files = [*view.paths, *view.beside]
+    return Block(name, settings, view.said, others, canonical_ids(view.ids, match), files)
+
+
+def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: bool) -> None:
+    """The block of participants, and the view that its measures may make."""
+    table = people[0]
+    plan.people = people_block(table, found.folder, plan.match)
+    used = {path for view in plan.views for path in view.files}
+    plan.people.others["path"] = [other.path.relative_to(found.folder).as_posix() for other in people[1:]]
+    own = [view for view in found.views if view.table is table]
+    for view in own:
+        name = _names([*(block.name for block in plan.views), "features"])[-1]
+        block = _block(view, name, found.folder, plan.match)
+        block.off = "the measures of the table of participants; remove the marks of comment to use them"
+        block.off, block.spare = (block.off, True) if other_views else ("", False)
+        plan.views.append(block)
+    too = f"a table of participants, too; {table.path.name} was taken"
+    for other in people[1:]:
+        if other.path not in used:
+            plan.passed.append((other.path.relative_to(found.folder).as_posix(), too, 1))
+    _set_aside(plan, {other.path for other in people[1:] if PEOPLE_NAMES.match(other.path.stem)}, too)
+
+
+def people_block(table: Table, folder: Path, match: str) -> Block:
+    """The columns of participants that are clear."""
+    settings: dict[str, Any] = {
+        "path": table.path.relative_to(folder).as_posix(), "format": table.format, "id": table.id,
+    }  # fmt: skip
+    settings |= table.visits.settings
+    diagnosis, site = table.roles(columns.DIAGNOSIS), table.roles(columns.SITE)
+    settings |= {key: names[0] for key, names in (("diagnosis", diagnosis), ("site", site)) if names}
+    settings["covariates"] = table.roles(columns.COVARIATES)
+    settings["outcomes"] = table.roles(columns.OUTCOMES)
+    others = {"id": table.ids[1:], "diagnosis": diagnosis[1:], "site": site[1:]}
+    said = [f"{counted(len(table.subjects()), 'subject')}, ids in column {table.id!r}", *table.visits.said]
+    return Block("participants", settings, said, others, canonical_ids(table.subjects(), match), [table.path])
+
+
+def _set_phenotypes_aside(plan: Plan) -> None:
+    """Questionnaires of BIDS are views only where there is nothing else."""
+    clinical = {
+        path for view in plan.active for path in view.files if any(map(PHENOTYPE.fullmatch, _places(view)))
+    }
+    _set_aside(plan, clinical, "assessments (folder phenotype): remove the marks of comment to use them, too")
+
+
+def _set_aside(plan: Plan, files: set[Path], why: str) -> None:
+    """Switch off views of some files, if there are others."""
+    chosen = [view for view in plan.active if files.intersection(view.files)]
+    if len(chosen) < len(plan.active):
+        for view in chosen:
+            view.off, view.spare = why, True
+
+
+def _places(view: Block) -> list[str]:
+    first = view.settings.get("path") or view.settings["paths"][0]
+    return list(Path(first).parts[:-1])

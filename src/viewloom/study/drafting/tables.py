@@ -1,0 +1,342 @@
+"""One table: which column holds ids, which visit to keep, what its other columns are."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import pandas as pd
+
+from viewloom.study import readers
+from viewloom.study.drafting import columns
+from viewloom.study.drafting.columns import named
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import frames
+from viewloom.study.readers.tables import is_parquet, load_parquet
+from viewloom.study.readers.text import NAMED, find_dialect, load
+from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
+from viewloom.study.wording import counted
+from viewloom.views import listed
+
+LARGE = 1 << 25  # bytes; of larger files only the first lines are looked at
+SAMPLE = 3000  # lines
+MOST_IDS = 4  # columns of ids that are weighed against each other
+SIDE = "roilat side hemi hemisphere"
+PERHAPS_VISITS = (
+    "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
+)
+LONG_KEYS = (" ".join(map(plain, readers.REGION)), " ".join(map(plain, readers.VALUE)))
+
+
+class Unusable(Exception):
+    """Why a table cannot be a source of a study."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The visit to keep: settings for study.toml, and what to say of the choice."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+
+
+@dataclass
+class Table:
+    """A table that was looked at.
+
+    Attributes
+    ----------
+    path : Path
+    format : str
+    raw : DataFrame
+        Its rows, or the first ones of a large file; columns of ids and visits are text.
+    whole : bool
+        Whether these are all rows.
+    ids : list of str
+        Columns that may hold ids, the likeliest first.
+    """
+
+    path: Path
+    format: str
+    raw: pd.DataFrame
+    whole: bool
+    ids: list[str]
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        return [str(name) for name in self.raw.columns]
+
+    @property
+    def id(self) -> str:
+        """The likeliest column of ids."""
+        return self.ids[0]
+
+    def subjects(self, id: str | None = None) -> list[str]:
+        """Different ids, in order of appearance."""
+        return frames.as_text(self.raw[id or self.id]).dropna().unique().tolist()
+
+    @cached_property
+    def is_long(self) -> bool:
+        """Whether rows are measurements; a table of subjects may have columns of these names, too."""
+        return self.format == "long" and bool(frames.as_text(self.raw[self.id]).duplicated().any())
+
+    @cached_property
+    def visits(self) -> Visits:
+        """The visit to keep; `Unusable` where rows of a subject cannot be told apart."""
+        if self.format not in ("table", "long"):
+            return Visits({"visit": "bl"}) if readers.takes(self.format, "visit") else Visits()
+        return choose_visit(self)
+
+    @cached_property
+    def baseline(self) -> pd.DataFrame:
+        """Rows of the visit that is kept, of formats that have no rule of their own."""
+        if self.format not in ("table", "long") or "visit" not in self.visits.settings:
+            return self.raw
+        codes = frames.visit_codes(self.raw, self.visits.settings.get("visit_column"), self.path)
+        return frames.of_visit(self.raw, self.id, codes, [self.visits.settings["visit"]], self.path, [])
+
+    @cached_property
+    def clinical(self) -> list[str]:
+        """Columns about the subject, by their names."""
+        apart = {*self.ids, *visit_columns(self.header)}
+        return [name for name in named(self.header, columns.CLINICAL) if name not in apart]
+
+    @cached_property
+    def text(self) -> list[str]:
+        """Columns that hold something else than numbers."""
+        return [name for name in self.header if not frames.is_numeric(self.baseline[name], ())]
+
+    @cached_property
+    def counting(self) -> list[str]:
+        """Columns that number the rows, and are no ids."""
+        near = [name for name in self.header[:2] if name not in self.ids]
+        return [name for name in near if columns.counts_rows(self.raw[name])]
+
+    @cached_property
+    def measures(self) -> list[str]:
+        """Columns of numbers that are neither ids, visits nor clinical."""
+        apart = {*self.ids, *visit_columns(self.header), *self.clinical, *self.text, *self.counting}
+        apart |= {self.visits.settings.get("visit_column", "")}
+        return [name for name in self.header if name not in apart]
+
+    def roles(self, names: str) -> list[str]:
+        """Columns of a role, by their names and by what is in them."""
+        fits = FITS[names]
+        return [
+            name for name in named(self.header, names) if name not in self.ids and fits(self.baseline[name])
+        ]
+
+
+FITS = {
+    columns.DIAGNOSIS: columns.is_diagnosis,
+    columns.SITE: columns.is_site,
+    columns.COVARIATES: columns.is_covariate,
+    columns.OUTCOMES: columns.is_covariate,
+}
+
+
+def look_at(path: Path, known: Iterable[str] = ()) -> Table:
+    """Read a table as far as needed, and find its columns of ids.
+
+    Parameters
+    ----------
+    path : Path
+    known : iterable of str
+        Ids of other tables, by which a column of an unusual name may be recognised.
+
+    Raises
+    ------
+    Unusable
+        With what it is, and the way out.
+    """
+    try:
+        format, raw, whole = _read(path)
+    except (StudyError, ImportError) as error:
+        raise Unusable(_told(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
+    if raw.columns.duplicated().any():
+        repeated = int(raw.columns.duplicated().sum())
+        raise Unusable(f"a table in which {counted(repeated, 'column name')} occur again; rename them")
+    if _lacks_header([str(name) for name in raw.columns]):
+        raise Unusable("a table without a header: its first line holds numbers where names should be")
+    ids = _id_columns(raw, format, set(known))
+    if not ids:
+        raise Unusable(_no_ids(raw))
+    return Table(path, format, raw, whole, ids)
+
+
+def _told(error: str) -> str:
+    """Why a reader refuses a file, in the words for a file that may be anything."""
+    return "text without columns: no table" if error.startswith("one column only") else error
+
+
+def _read(path: Path) -> tuple[str, pd.DataFrame, bool]:
+    """Format, rows, and whether these are all."""
+    if is_parquet(path):
+        return "table", load_parquet(path), True
+    if path.stat().st_size <= LARGE:
+        return (*_read_text(path), True)
+    with tempfile.TemporaryDirectory() as folder, path.open("rb") as file:
+        start = Path(folder, path.name)
+        start.write_bytes(b"".join(islice(iter(lambda: file.readline(LARGE), b""), SAMPLE)))
+        return (*_read_text(start), False)
+
+
+def _read_text(path: Path) -> tuple[str, pd.DataFrame]:
+    format = readers.sniff(path)
+    dialect = find_dialect(path, candidates=NAMED.values())
+    text = [*named(dialect.header, columns.IDS), *visit_columns(dialect.header), *dialect.header[:2]]
+    raw = load(path, dialect, text=text)
+    return format or "table", raw[raw.notna().any(axis=1)]
+
+
+def _lacks_header(header: list[str]) -> bool:
+    """Whether the first line holds data; numbers may be names, but then the ids have one, too."""
+    share = pd.to_numeric(pd.Series(header), errors="coerce").notna().mean()
+    known = named(header, f"{columns.IDS} {columns.UNNAMED}")
+    return bool(share > frames.MOST_NUMBERS) and not known
+
+
+def _id_columns(raw: pd.DataFrame, format: str, known: set[str]) -> list[str]:
+    """Columns that may hold ids: by name, else by what is in them."""
+    header = [str(name) for name in raw.columns]
+    by_name = [name for name in named(header, columns.IDS) if columns.may_be_ids(raw[name])]
+    if format != "table" and by_name:
+        return by_name[:MOST_IDS]
+    good = [name for name in by_name if _tells_subjects(raw, name)]
+    return (good or by_name or _by_content(raw, header, known))[:MOST_IDS]
+
+
+def _tells_subjects(raw: pd.DataFrame, name: str) -> bool:
+    """Whether there are many ids for the rows; a code of one's group is none."""
+    return frames.as_text(raw[name]).nunique() >= max(2, len(raw) / 20)
+
+
+def _by_content(raw: pd.DataFrame, header: list[str], known: set[str]) -> list[str]:
+    """Columns that differ in all rows and are the first, or text, or hold ids of other tables."""
+    different = [name for name in header if columns.may_be_ids(raw[name]) and raw[name].is_unique]
+    different = [name for name in different if not columns.counts_rows(raw[name])]
+    shared = [name for name in different if len(known.intersection(frames.as_text(raw[name]))) > len(raw) / 2]
+    first = [name for name in different if name == header[0] or not frames.is_numeric(raw[name], ())]
+    return shared or first[:1]
+
+
+def _no_ids(raw: pd.DataFrame) -> str:
+    """What to say of a table without ids."""
+    header = [str(name) for name in raw.columns]
+    shape = f"a table of {counted(len(raw), 'row')} and {counted(len(header), 'column')}"
+    blank = [name for name in named(header, columns.IDS) if raw[name].isna().any()]
+    if blank:
+        lacking = int(raw[blank[0]].isna().sum())
+        return f"{shape} whose column {blank[0]!r} lacks the id in {counted(lacking, 'row')}; fill them in"
+    if any(columns.counts_rows(raw[name]) for name in header[:2]):
+        return f"{shape} in which only the running number of the row differs: no column of ids"
+    return f"{shape} without a column of ids; give it one, called subject_id, say"
+
+
+def choose_visit(table: Table) -> Visits:
+    """The visit to keep: none if ids differ, the baseline if all have it, else the first of each subject."""
+    raw, ids = table.raw, frames.as_text(table.raw[table.id])
+    apart = [ids]
+    if table.is_long:
+        apart += [frames.as_text(raw[name]) for name in long_names(table)]
+    repeated = int(pd.concat(apart, axis=1).duplicated().sum())
+    names = visit_columns(table.header)
+    if not repeated:
+        return Visits()
+    for name in [*names, *named(table.header, PERHAPS_VISITS)]:
+        chosen = _visit_of(frames.as_text(raw[name]), pd.concat(apart, axis=1), ids)
+        if chosen is not None:
+            own = {} if names[:1] == [name] else {"visit_column": name}
+            said = f"visit {chosen[0]!r} of column {name!r}: {chosen[1]}"
+            return Visits({"visit": chosen[0], **own}, (said,))
+    raise Unusable(_repeats(table, repeated, names))
+
+
+def _visit_of(codes: pd.Series, apart: pd.DataFrame, ids: pd.Series) -> tuple[str, str] | None:
+    """The visit to keep, and for whom it is; None if that leaves several rows of a subject."""
+    visits = codes.dropna().map(parse).reindex(codes.index)
+    subjects = ids.nunique()
+    first = pd.Series(
+        [code == code and parse(str(code)).key == "bl" for code in codes], codes.index, dtype=bool
+    )
+    alone = not apart[first].duplicated().any() and bool(first.any())
+    if alone and ids[first].nunique() == subjects:
+        return str(codes[first].mode()[0]), f"all {subjects} subjects have it"
+    scales = {visit.scale for visit in visits.dropna()} - {"any", ""}
+    ordered = visits.dropna().map(lambda visit: visit.scale != "")
+    if len(scales) <= 1 and len(ordered) and ordered.all():
+        place = visits.map(lambda visit: visit.place, na_action="ignore").astype(float)
+        kept = (place == place.groupby(ids).transform("min")).to_numpy()
+        if not apart[kept].duplicated().any():
+            return FIRST, f"the first of each subject ({_seen(codes[kept], visits[kept])})"
+    if alone:
+        return str(codes[first].mode()[0]), f"{ids[first].nunique()} of {subjects} subjects have it"
+    return None
+
+
+def _seen(codes: pd.Series, visits: pd.Series) -> str:
+    """How many subjects are seen at which visit; days are not told."""
+    counts = codes.value_counts()
+    if len(counts) > MOST_IDS * 2 or any(visit.scale == "day" for visit in visits):
+        return counted(len(codes), "row")
+    return ", ".join(
+        f"{counts[code]} at {code!r}" for code in sorted(counts.index, key=lambda c: (parse(c).place, c))
+    )
+
+
+def _repeats(table: Table, repeated: int, names: list[str]) -> str:
+    """Why rows of one subject cannot be told apart, and the way out."""
+    ids = frames.as_text(table.raw[table.id])
+    what = f"a table with {counted(repeated, 'row')} whose id (column {table.id!r}) appeared before"
+    tells = [
+        name
+        for name in table.header
+        if name != table.id
+        and table.raw[name].nunique() <= columns.MOST_LEVELS
+        and not pd.concat([ids, table.raw[name]], axis=1).duplicated().any()
+    ]
+    if names:
+        return f"{what}, also within one visit of column {names[0]!r}; keep one row per subject and visit"
+    if tells:
+        hint = f"column {tells[0]!r} tells them apart: give visit_column = {tells[0]!r} and the visit to keep"
+        return f"{what}; {hint}"
+    return f"{what}, and no column of visits; keep one row per subject, or add a column visit"
+
+
+def long_names(table: Table) -> list[str]:
+    """Columns that name the measurement of a row."""
+    return [*named(table.header, LONG_KEYS[0])[:1], *named(table.header, SIDE)[:1]]
+
+
+def long_value(table: Table) -> str:
+    """The column of the measurement."""
+    apart = long_names(table)
+    return next(name for name in named(table.header, LONG_KEYS[1]) if name not in apart)
+
+
+def excluded(table: Table) -> list[str]:
+    """Columns that are no features of a view, in the order of the file."""
+    dropped = {table.id}
+    if "visit" in table.visits.settings:
+        dropped.add(table.visits.settings.get("visit_column") or visit_columns(table.header)[0])
+    return [name for name in table.header if name not in dropped and name not in table.measures]
+
+
+def why_excluded(table: Table) -> list[str]:
+    """What there is to say of columns that are left out."""
+    left = [name for name in excluded(table) if name not in table.ids]
+    rows = [name for name in left if name in table.counting]
+    spoilt = columns.mostly_numbers(table.baseline, [name for name in left if name in table.text])
+    said = []
+    if left:
+        said.append(f"no features: {listed(left)}")
+    if rows:
+        said.append(f"{listed(rows)} numbers the rows")
+    if spoilt:
+        said.append(f"numbers but for a few cells: {listed(spoilt)}; missing_codes may save them")
+    return said

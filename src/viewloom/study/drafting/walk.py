@@ -1,0 +1,71 @@
+"""All files of a folder and its subfolders, in order of their names."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RESULTS = "run.json"  # a folder with this file holds results of viewloom
+MOST_FILES = 200_000
+DEEPEST = 12
+
+
+@dataclass
+class Tree:
+    """Files that were found.
+
+    Attributes
+    ----------
+    files : list of Path
+        Those of one folder stand together, in order of their names.
+    passed : Counter
+        Why others were not looked at, with how many there are.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    passed: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def walk(folder: Path) -> Tree:
+    """Files below a folder; hidden ones and results of viewloom are counted only."""
+    tree = Tree()
+    for path in _below(folder, folder, tree, 0):
+        if len(tree.files) == MOST_FILES:
+            tree.passed["...", f"beyond the first {MOST_FILES} files: not looked at"] += 1
+            break
+        tree.files.append(path)
+    return tree
+
+
+def _below(place: Path, root: Path, tree: Tree, depth: int) -> Iterator[Path]:
+    label = place.relative_to(root).as_posix()
+    try:
+        entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+    except OSError:
+        tree.passed[f"{label}/", "a folder that may not be read"] += 1
+        return
+    if any(entry.name == RESULTS for entry in entries):
+        tree.passed[f"{label}/", "results of viewloom"] += 1
+        return
+    folders = []
+    for entry in entries:
+        if entry.name.startswith("."):
+            tree.passed["hidden", "hidden files and folders (names that begin with a dot)"] += 1
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(entry)
+        elif entry.is_dir():
+            tree.passed[f"{_joined(label, entry.name)}/", "a link to a folder: not followed"] += 1
+        else:
+            yield place / entry.name
+    for entry in folders:
+        if depth == DEEPEST:
+            tree.passed[f"{_joined(label, entry.name)}/", "too deep down: not looked at"] += 1
+        else:
+            yield from _below(place / entry.name, root, tree, depth + 1)
+
+
+def _joined(label: str, name: str) -> str:
+    return name if label == "." else f"{label}/{name}"
