@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "architecture.md"
 OWNERS = {"self", "cls", "super()"}
 MOST_IMPORTS = 8
 # numpy keeps where a memory map begins in a private attribute, and has no other way to ask for it
-FOREIGN = {("blocks.py", "mapped._mmap")}
+FOREIGN = {("blocks.py", "mapped._mmap"), ("processes.py", "os._exit")}
 # to be mended where figures are split into modules of their own
 FIGURES = {
     ("report/figures.py", f"plotting.{name}") for name in ("_axes", "_named_rows", "_labels", "_list_size")

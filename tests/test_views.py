@@ -487,7 +487,7 @@ class TestAlign:
 
     def test_sparse_columns_are_put_in_order(self):
         fitted = Views(sp.csr_array(B))
-        reordered = fitted._replace(
+        reordered = fitted.replaced(
             blocks=[fitted["view0"][:, [2, 0, 1]]],
             feature_names={"view0": fitted.feature_names["view0"][[2, 0, 1]]},
         )

@@ -11,6 +11,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
+    clone,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -61,6 +62,16 @@ class MultiviewClusterer(
         self.view_names_ = views.names
         self.view_features_ = views.feature_names
         return views
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError where a parameter cannot be."""
+        self._validate_params()
+
+    def check_input(self, X: Any) -> None:
+        """Raise what `fit` would raise of parameters or views, without fitting."""
+        other = clone(self)
+        other.check_parameters()
+        other._check_views(X)
 
     def _check_new_views(self, X: Any) -> Views:
         """New samples, aligned with the fitted views."""

@@ -289,15 +289,9 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         other._warn()
         return other
 
-    def check_input(self, X: Any) -> None:
-        """Raise what `fit` would raise of parameters or views, without fitting."""
-        model = clone(self)
-        model.check_parameters()
-        model._check_views(X)
-
     def check_parameters(self) -> None:
         """Raise a ValueError where a parameter, or two together, cannot be."""
-        self._validate_params()
+        super().check_parameters()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
             raise ValueError(
                 "sharpness charges for memberships that sum to one: "

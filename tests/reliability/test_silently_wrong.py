@@ -390,7 +390,7 @@ class TestColumns:
         """Named features of a matrix that is no frame."""
         turned = vl.Views({name: wrap(X.to_numpy()[:, ::-1]) for name, X in FRAMES.items()})
         names = {name: np.array(X.columns[::-1], dtype=object) for name, X in FRAMES.items()}
-        found = fitted[length].transform(turned._replace(feature_names=names))
+        found = fitted[length].transform(turned.replaced(feature_names=names))
         np.testing.assert_allclose(found, fitted[length].transform(FRAMES), atol=1e-7)
 
     @pytest.mark.parametrize("container", NAMED)
@@ -597,6 +597,7 @@ def test_the_package_shows_its_contract_only():
     assert [name for name in dir(vl) if not name.startswith("_")] == sorted(
         [
             *("ConcatenatedNMF", "GraphNMF", "KernelMultiviewNMF", "MultiviewNMF", "PerView", "Views"),
+            *("InputError", "InputTypeError", "OutputError", "ViewloomError"),
             *("choose_k", "clinical", "clinical_plots", "clustering_report", "compare", "datasets"),
             *("inspection", "kernels", "load", "metrics", "plotting", "report", "runs", "select"),
             *("simulate", "study"),

@@ -80,7 +80,9 @@ def results():
         stability=Stability(pd.Series([0.9, 0.8, 0.76]), pd.Series(0.5, index=views.ids), 0.85),
         comparison=compared(views, participants),
         numbers=counted(),
-        check=Check("x", 120, pd.DataFrame(), pd.Series(dtype=int), {}, pd.DataFrame(), {}, [], []),
+        check=Check(
+            "x", 120, pd.DataFrame(), pd.Series(dtype=int), {}, {}, pd.DataFrame(), {}, pd.DataFrame(), [], []
+        ),
         notes=["view 'fdg': 3 subjects without any value left out", "participants: 30 subjects have no view"],
         settings={
             "model": {"n_clusters": K, "kernel": "linear"},

@@ -244,7 +244,7 @@ def test_an_interrupted_fit_says_how_to_go_on(folder, fast, monkeypatch):
 
     monkeypatch.setattr(stages, "refit", interrupted)
     result = run("fit", folder / "study.toml", "--jobs", 1)
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert "--resume" in result.stderr
     assert not (folder / "study-results").exists()
 

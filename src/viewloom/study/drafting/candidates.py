@@ -210,7 +210,7 @@ def _matrices(path: Path, found: Found) -> None:
 def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
     """Names of observations and variables of each modality; of an h5ad the one without a name."""
     h5py: Any = import_module("h5py")
-    names = import_module("viewloom.study.readers.anndata")._names
+    names = import_module("viewloom.study.readers.anndata").axis_names
     import_module("anndata")
     with h5py.File(path, "r") as file:
         groups = {str(key): file["mod"][key] for key in sorted(file["mod"])} if "mod" in file else {"": file}

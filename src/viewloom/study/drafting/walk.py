@@ -56,7 +56,7 @@ def _below(place: Path, root: Path, tree: Tree, depth: int) -> Iterator[Path]:
             tree.passed["hidden", "hidden files and folders (names that begin with a dot)"] += 1
         elif entry.is_dir(follow_symlinks=False):
             folders.append(entry)
-        elif entry.is_dir():
+        elif os.path.isdir(entry.path):  # never raises, not even for links in a circle
             tree.passed[f"{_joined(label, entry.name)}/", "a link to a folder: not followed"] += 1
         else:
             yield place / entry.name

@@ -117,7 +117,7 @@ def _as_frame(
         matrix = group["X"]
     else:
         raise StudyError(f"{path.name}: there is no X; choose a layer.")
-    values, names = _dense(matrix, path), {axis: _names(group[axis], path) for axis in ("obs", "var")}
+    values, names = _dense(matrix, path), {axis: axis_names(group[axis], path) for axis in ("obs", "var")}
     if values.shape != (len(names["obs"]), len(names["var"])):
         raise StudyError(
             f"{path.name}: the matrix does not fit the names of its rows and columns; write it again."
@@ -141,7 +141,7 @@ def _chosen(nodes: Any, name: str, what: str, path: Path) -> Any:
     return nodes[name]
 
 
-def _names(table: Any, path: Path) -> pd.Index:
+def axis_names(table: Any, path: Path) -> pd.Index:
     """Names of observations or variables, without the rest of their table.
 
     The table is a group whose ``_index`` tells which column holds them or, before anndata 0.7, an array of
