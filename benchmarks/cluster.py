@@ -24,10 +24,10 @@ import numpy as np
 import psutil
 from distributed import Client, LocalCluster
 
-import viewloom.cluster
+import viewloom.solver.dask_team
 from viewloom import KernelMultiviewNMF
-from viewloom.backends import TEAMS, Serial, Threads
 from viewloom.solver.shard import Shard
+from viewloom.solver.teams import TEAMS, Serial, Threads
 
 K, VIEWS, FEATURES = 10, 3, 64
 WARM = 2  # iterations that are not counted
@@ -70,7 +70,7 @@ class MeteredThreads(Metered, Threads):
     """Threads."""
 
 
-class MeteredCluster(Metered, viewloom.cluster.Cluster):
+class MeteredCluster(Metered, viewloom.solver.dask_team.Cluster):
     """Dask."""
 
 
@@ -145,7 +145,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> Measured:
     """Fits of the same data by every backend, in turns."""
     TEAMS.update(serial=MeteredSerial.of, threads=MeteredThreads.of)
-    viewloom.cluster.Cluster = MeteredCluster  # type: ignore[misc]
+    viewloom.solver.dask_team.Cluster = MeteredCluster  # type: ignore[misc]
     measured = Measured(options.n, options.workers)
     views = simulated(options.n)
     print("  ".join(COLUMNS))

@@ -45,7 +45,7 @@ import psutil
 from threadpoolctl import threadpool_limits
 
 import viewloom as vl
-from viewloom.simulate import adni_like
+from viewloom.data.simulated import adni_like
 
 SEEDS = 10
 SINGLES, BATCH, MANY = 200, 16_384, 1_000_000
@@ -122,9 +122,9 @@ def measure_loop(options: argparse.Namespace) -> Iterator[Row]:
     """Memory over many cycles."""
     from faults import write_study
 
-    from viewloom import runs
-    from viewloom.runs import stages
     from viewloom.study import read_study
+    from viewloom.study import run as runs
+    from viewloom.study.run import computations as stages
 
     stages.REFITS = 2  # more cycles in the same time
     kept = []

@@ -11,7 +11,7 @@ import numpy as np
 from offers import Form, Offer
 
 import viewloom as vl
-from viewloom.kernels import Diffusion
+from viewloom.kernels.diffusion import Diffusion
 
 Array = np.ndarray
 

@@ -70,7 +70,7 @@ class Held:
 
 def cohort(n: int, seed: int) -> tuple[object, Array]:
     """Candidates (views of 2 n subjects), and which of them are in training."""
-    from viewloom import simulate
+    from viewloom.data import simulated as simulate
 
     parts = np.round(2 * n * np.array([88, 174, 83]) / 345).astype(int)
     views = simulate.adni_like(*parts.tolist(), random_state=seed).views

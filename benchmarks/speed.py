@@ -90,7 +90,7 @@ class Row:
 def measure_iteration(folder: Path) -> Iterator[Row]:
     """An outer iteration against the product with the kernel."""
     import viewloom as vl
-    from viewloom.fitting import Parameters, build, solve_exactly
+    from viewloom.models.fitting import Parameters, build, solve_exactly
 
     views, _ = vl.simulate.blobs_views(5000, 1, 10, n_features=20, separation=5.0, random_state=0)
     for start in ("kkmeans", "random"):
@@ -106,7 +106,7 @@ def measure_iteration(folder: Path) -> Iterator[Row]:
 
 def measure_convergence(folder: Path) -> Iterator[Row]:
     """Time to nearly the best objective against the literal transcription."""
-    from viewloom import simulate
+    from viewloom.data import simulated as simulate
     from viewloom.solver.start import random_memberships
     from viewloom.solver.updates import PROJECTIONS
 
@@ -133,7 +133,7 @@ def arrival(course: Course, goal: float) -> float:
 def our_course(views: Any, form: dict[str, Any]) -> tuple[Course, Any, Any]:
     """The course of our fit since its kernels were built, the problem and the model."""
     from viewloom import KernelMultiviewNMF
-    from viewloom.fitting import Parameters, build, solve_exactly
+    from viewloom.models.fitting import Parameters, build, solve_exactly
 
     settings = {"kernel": "gaussian", "calibrate": False, "max_iter": 100, "tol": 0.0, "random_state": 0}
     model = KernelMultiviewNMF(10, **settings, **form)
@@ -220,7 +220,7 @@ def digits(folder: Path, scratch: Path) -> Path:
     path = folder / f"{DIGITS}.npz"
     if path.is_file():
         return path
-    from viewloom.simulate import blobs_views
+    from viewloom.data.simulated import blobs_views
 
     views, y = blobs_views(2000, 6, 10, n_features=100, separation=6.0, random_state=0)
     path = scratch / "simulated digits.npz"
@@ -244,7 +244,8 @@ def import_seconds(modules: str) -> float:
 
 def measure_memory(folder: Path) -> Iterator[Row]:
     """Peak memory of a fit against the bytes of its kernels."""
-    from viewloom import KernelMultiviewNMF, simulate
+    from viewloom import KernelMultiviewNMF
+    from viewloom.data import simulated as simulate
 
     n = 4000
     for graph in ("knn", "gaussian"):

@@ -9,7 +9,8 @@ groups all of its own. The model is not told which is which.
 import numpy as np
 
 import viewloom as vl
-from viewloom import inspection, plotting
+from viewloom import plotting
+from viewloom.evaluation import inspection
 
 rng = np.random.default_rng(0)
 good, y = vl.simulate.three_kinds(random_state=0)

@@ -4,7 +4,7 @@ Where the published form fails
 
 ``KernelMultiviewNMF.paper`` is the published form to the letter. Each failure below is shown on data in
 which the default finds the planted groups. :doc:`/published` says why each one happens, and
-``tests/test_failures.py`` holds all of them.
+``tests/models/test_failures.py`` holds all of them.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom.plotting import OKABE_ITO
+from viewloom.plotting.style import OKABE_ITO
 
 warnings.simplefilter("ignore")  # the published form has a lot to warn of
 BLUE, RED = OKABE_ITO[:2]

@@ -10,7 +10,8 @@ participants.
 import tempfile
 from pathlib import Path
 
-from viewloom import plotting, runs, study
+from viewloom import plotting, study
+from viewloom.study import run as runs
 
 folder = Path(tempfile.mkdtemp()) / "study"
 study.write_example(folder)

@@ -43,7 +43,9 @@ QUICK = [
 MINORS = range(11, 16)  # of Python 3
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
 OLD = ("plot", "study", "dask", "data")
-TESTS = {"omics": "tests/study/test_readers_anndata.py"}  # anndata does not allow what make test installs
+TESTS = {
+    "omics": "tests/study/readers/test_readers_anndata.py"
+}  # anndata does not allow what make test installs
 
 FIT = "import viewloom as vl; v, y = vl.simulate.blobs_views(60, 2, 3, random_state=0); "
 CHECKS = {

@@ -8,11 +8,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import check_estimator
 
 import viewloom as vl
-from viewloom import comparison, kernels, stored
-from viewloom.baselines import _FactorisationClusterer
-from viewloom.graphs import KNN, Geometry
-from viewloom.kernels import KERNELS, Context, Nystroem, PairwiseKernel
-from viewloom.operators import Factored
+from viewloom import kernels
+from viewloom.evaluation import comparison
+from viewloom.kernels.base import PLAIN, Context
+from viewloom.kernels.geometry import Geometry
+from viewloom.kernels.graphs import KNN
+from viewloom.kernels.nystroem import Nystroem
+from viewloom.kernels.operators import Factored
+from viewloom.kernels.pairwise import PairwiseKernel
+from viewloom.kernels.registry import KERNELS
+from viewloom.models.baselines import _FactorisationClusterer
+from viewloom.runtime import stored
 
 RECIPES = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -40,7 +46,7 @@ class Untagged(Cauchy):
 class Doubled(kernels.Linear, tag="kernel.doubled"):
     """A kernel with a finite factor: every feature twice."""
 
-    def fit(self, geometry, context=kernels.PLAIN):
+    def fit(self, geometry, context=PLAIN):
         return FittedDoubled(geometry.X)
 
 

@@ -54,7 +54,7 @@ def sealed(header: dict[str, Any], data: bytes) -> bytes:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    from viewloom import persistence
+    from viewloom.models import persistence
 
     try:
         ours = json.loads(header["__metadata__"][persistence.KEY])

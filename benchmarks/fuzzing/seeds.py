@@ -128,7 +128,7 @@ def models(**beside: object) -> Iterator[bytes]:
 
 def saved(model: object, **beside: object) -> bytes:
     """A model as the bytes of its file."""
-    from viewloom import persistence
+    from viewloom.models import persistence
 
     with tempfile.TemporaryDirectory() as folder:
         persistence.save(model, Path(folder, "m.safetensors"), **beside)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def saved(model: object, **beside: object) -> bytes:
 def run_models() -> Iterator[bytes]:
     """Models with their preparation, as `viewloom fit` saves them."""
     from viewloom import Views
-    from viewloom.study.preparation import Plan, Preparation
+    from viewloom.study.preparation.fitted import Plan, Preparation
 
     rng = np.random.default_rng(0)
     people = pd.DataFrame(
@@ -160,8 +160,8 @@ def run_models() -> Iterator[bytes]:
 
 def summaries() -> Iterator[bytes]:
     """The summary of a small run."""
-    from viewloom.runs import run_study
     from viewloom.study import read_study
+    from viewloom.study.run import run_study
 
     rng = np.random.default_rng(0)
     ids = [f"s{i:02d}" for i in range(40)]

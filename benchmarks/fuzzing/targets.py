@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from viewloom import persistence
-from viewloom.persistence import DamagedFile
-from viewloom.runs import folder as run_folder
-from viewloom.runs import prediction
+from viewloom.models import persistence
+from viewloom.models.persistence import DamagedFile
 from viewloom.study import readers
-from viewloom.study.config import read_study
+from viewloom.study.config.toml import read_study
+from viewloom.study.drafting.draft import draft
 from viewloom.study.errors import StudyError
-from viewloom.study.init import draft
 from viewloom.study.readers.text import find_dialect
+from viewloom.study.run import prediction, run_folder
 
 CUT = b"\n--8<--\n"
 Options = dict[str, Any]

@@ -1,4 +1,4 @@
-"""viewloom weaves many views of the same subjects into one clustering and learns their weights."""
+"""Multi-view clustering by kernel matrix factorisation, with learned view weights."""
 
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
     from viewloom import datasets, inspection, kernels, metrics, simulate
-    from viewloom.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
-    from viewloom.comparison import compare
-    from viewloom.errors import InputError, InputTypeError, OutputError, ViewloomError
-    from viewloom.estimators import KernelMultiviewNMF
+    from viewloom.data.per_view import PerView
+    from viewloom.data.views import Views
+    from viewloom.evaluation.comparison import compare
+    from viewloom.evaluation.selection import choose_k, select
     from viewloom.metrics import clustering_report
-    from viewloom.persistence import load
-    from viewloom.selection import choose_k, select
-    from viewloom.views import PerView, Views
+    from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
+    from viewloom.models.kernel_nmf import KernelMultiviewNMF
+    from viewloom.models.persistence import load
+    from viewloom.runtime.errors import InputError, InputTypeError, OutputError, ViewloomError
 
 __version__ = "0.2.0"
 __all__ = [
@@ -40,14 +41,15 @@ __all__ = [
 ]
 _MODULES = ("clinical", "clinical_plots", "plotting", "report", "runs", "study")  # public, beside __all__
 _HOMES = {
-    "baselines": ("ConcatenatedNMF", "GraphNMF", "MultiviewNMF"),
-    "comparison": ("compare",),
-    "errors": ("InputError", "InputTypeError", "OutputError", "ViewloomError"),
-    "estimators": ("KernelMultiviewNMF",),
+    "data.per_view": ("PerView",),
+    "data.views": ("Views",),
+    "evaluation.comparison": ("compare",),
+    "evaluation.selection": ("choose_k", "select"),
     "metrics": ("clustering_report",),
-    "persistence": ("load",),
-    "selection": ("choose_k", "select"),
-    "views": ("PerView", "Views"),
+    "models.baselines": ("ConcatenatedNMF", "GraphNMF", "MultiviewNMF"),
+    "models.kernel_nmf": ("KernelMultiviewNMF",),
+    "models.persistence": ("load",),
+    "runtime.errors": ("InputError", "InputTypeError", "OutputError", "ViewloomError"),
 }
 
 

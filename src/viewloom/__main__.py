@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from viewloom import streams
-from viewloom.processes import end_children, exit_code, interrupted, stop_on_signals
+from viewloom.runtime import streams
+from viewloom.runtime.workers import end_children, exit_code, interrupted, stop_on_signals
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
 
 def _run() -> int:
     os.environ["MPLBACKEND"] = "Agg"  # figures go into files: no window, and no backend that may be absent
-    from viewloom.cli import app
+    from viewloom.cli.app import app
 
     try:
         app(prog_name="viewloom")

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, r
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from viewloom.matching import matched_pair
+from viewloom.data.matching import matched_pair
 
 __all__ = ["clustering_accuracy", "clustering_report", "mirkin_index", "purity_score"]
 

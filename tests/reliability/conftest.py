@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from small import write_small
 from typer.testing import CliRunner
 
-from viewloom import report
-from viewloom.cli import app
-from viewloom.runs import stages
+from viewloom.cli.app import app
+from viewloom.study import report
+from viewloom.study.run import computations as stages
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "study"))  # bad studies are listed there
 

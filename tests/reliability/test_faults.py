@@ -18,11 +18,15 @@ import pandas as pd
 import pytest
 from hostile import NIGHTLY
 
-from viewloom import OutputError, cli, comparison, persistence, report
-from viewloom.processes import told_of_lost_processes
-from viewloom.runs import stages
-from viewloom.selection import search
-from viewloom.selection.jobs import Jobs
+from viewloom import OutputError
+from viewloom.cli import app as cli
+from viewloom.evaluation import comparison
+from viewloom.evaluation.selection import search
+from viewloom.evaluation.selection.jobs import Jobs
+from viewloom.models import persistence
+from viewloom.runtime.workers import told_of_lost_processes
+from viewloom.study import report
+from viewloom.study.run import computations as stages
 
 KILLS = 30 if NIGHTLY else 3
 REFITS = 8
@@ -312,7 +316,7 @@ def test_too_little_memory(started, fitted_run, tmp_path):
 
 def fit(arguments, refits):
     """`viewloom fit` in a process of its own, to be killed."""
-    from viewloom.cli import app
+    from viewloom.cli.app import app
 
     stages.REFITS = refits
     report.summarize = lambda results, subjects: {"title": results.name}
@@ -328,7 +332,7 @@ def started():
     All come from one process that has imported it.
     """
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["viewloom.cli", "viewloom.runs", __name__])
+    processes.set_forkserver_preload(["viewloom.cli.app", "viewloom.runs", __name__])
     processes.Process(target=time.sleep, args=(0,)).start()
 
     def start(*arguments, target=fit):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hostile import no_hang
 
-from viewloom.persistence import DamagedFile
+from viewloom.models.persistence import DamagedFile
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import FORMATS
 

@@ -8,10 +8,10 @@ import pytest
 from small import write_small
 from typer.testing import CliRunner
 
-from viewloom.cli import app
-from viewloom.runs import workplace as places
-from viewloom.runs.workplace import workplace
+from viewloom.cli.app import app
 from viewloom.study.errors import StudyError
+from viewloom.study.run import staging as places
+from viewloom.study.run.staging import workplace
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links, owners and modes of POSIX")
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 import viewloom as vl
-from viewloom.simulate import adni_like
+from viewloom.data.simulated import adni_like
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -14,8 +14,9 @@ from safetensors.numpy import load_file
 from test_cli_study import BAD
 
 import viewloom as vl
-from viewloom import cli_study
-from viewloom.runs import prediction, stages
+from viewloom.cli import study_commands as cli_study
+from viewloom.study.run import computations as stages
+from viewloom.study.run import prediction
 
 ID = re.compile(r"sub-0\d")  # begin of every id
 cohort, folder = test_cli_study.cohort, test_cli_study.folder  # fixtures

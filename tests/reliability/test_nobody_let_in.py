@@ -21,12 +21,13 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save_file
 
 import viewloom as vl
-from viewloom import cli, persistence
-from viewloom.persistence import DamagedFile
-from viewloom.runs import stages
-from viewloom.runs.tables import file_names, write_csv
-from viewloom.simulate import adni_like
+from viewloom.cli import app as cli
+from viewloom.data.simulated import adni_like
+from viewloom.models import persistence
+from viewloom.models.persistence import DamagedFile
 from viewloom.study import example
+from viewloom.study.run import computations as stages
+from viewloom.study.run.tables import file_names, write_csv
 
 FORMULA = "=+-@\t\r\n"
 DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{i}" for port in ("com", "lpt") for i in range(1, 10))}
@@ -310,7 +311,7 @@ def quick(monkeypatch):
     """Small cohorts, one method and one setting."""
     pytest.importorskip("bed_reader")
     monkeypatch.setattr(example, "write_example", partial(example.write_example, sizes=(12, 16, 24)))
-    monkeypatch.setattr("viewloom.demo.adni_like", partial(adni_like, 10, 10, 10))
+    monkeypatch.setattr("viewloom.cli.demo.adni_like", partial(adni_like, 10, 10, 10))
     text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
     monkeypatch.setattr(example, "STUDY", text)
     monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])

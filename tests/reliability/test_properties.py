@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import viewloom as vl
-from viewloom.kernels import Nystroem, Precomputed
+from viewloom.kernels.nystroem import Nystroem
+from viewloom.kernels.pairwise import Precomputed
 from viewloom.metrics import clustering_accuracy, clustering_report, mirkin_index, purity_score
 
 LIBRARY = str(Path(vl.__file__).parent)

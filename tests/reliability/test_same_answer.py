@@ -1,7 +1,7 @@
 """The same seed gives the same answer: again, in another process, with other threads, in another order.
 
-Bits are promised for every number of threads (see `viewloom.threads`). In single precision clusters that are
-clear stay the same.
+Bits are promised for every number of threads (see `viewloom.runtime.threads`). In single precision clusters
+that are clear stay the same.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from numpy.testing import assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 import viewloom as vl
-from viewloom import estimators
-from viewloom.blocks import Blocks
+from viewloom.data.row_sources import Blocks
+from viewloom.models import kernel_nmf as estimators
 
 MODELS = {
     "diffusion": vl.KernelMultiviewNMF(3, random_state=0),

@@ -15,9 +15,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
 import viewloom as vl
-from viewloom import blocks
-from viewloom.inspection import cluster_profiles
-from viewloom.matching import match_rows
+from viewloom.data import row_sources as blocks
+from viewloom.data.matching import match_rows
+from viewloom.evaluation.inspection import cluster_profiles
 
 N, K, WIDTHS = 90, 3, {"mri": 4, "pet": 3}
 SHUFFLE = np.random.default_rng(5).permutation(N)

@@ -14,9 +14,9 @@ from small import STUDY
 from threadpoolctl import threadpool_limits
 
 from viewloom import KernelMultiviewNMF
-from viewloom.runs import prepare
 from viewloom.study import StudyError, check, load, read_study, write_example
 from viewloom.study.check import examine
+from viewloom.study.run import prepare
 
 WHOLE = STUDY.replace('columns = ["LH*", "LA*", "LP*"]\n', "").replace(
     'outcomes = ["mmse"]', 'outcomes = ["mmse"]\nsite = "site"'

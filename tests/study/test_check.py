@@ -7,9 +7,9 @@ from matplotlib import pyplot
 
 from viewloom.study.check import check
 from viewloom.study.cohort import load
-from viewloom.study.config import read_study
-from viewloom.study.picture import MOST, overlaps
-from viewloom.study.preparation import Plan, Preparation
+from viewloom.study.config.toml import read_study
+from viewloom.study.overlaps import MOST, overlaps
+from viewloom.study.preparation.fitted import Plan, Preparation
 
 N = 20
 IDS = [f"S{j:02d}" for j in range(N)]

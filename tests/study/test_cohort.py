@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from viewloom.runs import prepare
 from viewloom.study.check import check
 from viewloom.study.cohort import input_hashes, load
-from viewloom.study.config import read_study
+from viewloom.study.config.toml import read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import takes
+from viewloom.study.run import prepare
 
 IDS = [f"S{j:02d}" for j in range(12)]
 

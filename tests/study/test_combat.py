@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from viewloom.study.combat import apply_combat, fit_combat, site_effects
 from viewloom.study.errors import StudyError
+from viewloom.study.preparation.combat import apply_combat, fit_combat, site_effects
 
 # first feature of `scanned()`; subjects 0, 15 and 40
 GAMMA = [-1.974947, 0.09192, 2.294236]

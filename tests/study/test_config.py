@@ -11,13 +11,13 @@ from typing import get_args
 import pytest
 
 from viewloom import KernelMultiviewNMF
-from viewloom.kernels import KERNELS
+from viewloom.kernels.registry import KERNELS
 from viewloom.study import readers
-from viewloom.study.config import Format, Kernel, Study, View, json_schema, read_study
+from viewloom.study.config.positions import line_of
+from viewloom.study.config.schema import BLOCKS
+from viewloom.study.config.toml import Format, Kernel, Study, View, json_schema, read_study
 from viewloom.study.errors import StudyError
-from viewloom.study.locate import line_of
-from viewloom.study.preparation import Plan
-from viewloom.study.schema import BLOCKS
+from viewloom.study.preparation.fitted import Plan
 from viewloom.study.wording import nearest
 
 GUIDE = Path(__file__).parents[2] / "docs/study.md"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from viewloom.simulate import adni_like
+from viewloom.data.simulated import adni_like
 from viewloom.study import load, read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.example import freesurfer_names, write_example

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from sklearn.impute import KNNImputer
 from sklearn.metrics import adjusted_rand_score
 
-from viewloom import KernelMultiviewNMF, Views, simulate
+from viewloom import KernelMultiviewNMF, Views
+from viewloom.data import simulated as simulate
 from viewloom.study.errors import StudyError
-from viewloom.study.preparation import Plan, Preparation
+from viewloom.study.preparation.fitted import Plan, Preparation
 
 PEOPLE = {"residualise": ["age", "sex", "icv"], "diagnosis": "dx", "controls": "CN"}
 SITES = {"harmonise": "combat", "site": "site"}

@@ -17,20 +17,22 @@ from joblib import parallel_config
 from numpy.testing import assert_allclose
 from small import STUDY, write_small
 
-from viewloom import KernelMultiviewNMF, report
-from viewloom.runs import (
+from viewloom import KernelMultiviewNMF
+from viewloom.evaluation.selection.stability import Stability
+from viewloom.study import StudyError, read_study, report
+from viewloom.study.run import (
     analyse,
     analysis,
     predict,
     rewrite_report,
     run_study,
-    stages,
     tables,
     write,
     write_predictions,
 )
-from viewloom.selection.stability import Stability
-from viewloom.study import StudyError, read_study
+from viewloom.study.run import (
+    computations as stages,
+)
 
 pytest.importorskip("bed_reader")
 

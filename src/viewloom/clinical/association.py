@@ -12,7 +12,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import COMPARED, COMPARED_PAIRS, holm, p_text
 from viewloom.clinical.variables import Variable, clusters_of, variable_of, variables_of
-from viewloom.matching import row_index
+from viewloom.data.matching import row_index
 
 Array = np.ndarray
 STRONG_SITE = 0.2  # Cramer's V from which a site is said to explain clusters

@@ -14,7 +14,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import holm
 from viewloom.clinical.variables import as_numbers, clusters_of
-from viewloom.matching import matched_values, row_index
+from viewloom.data.matching import matched_values, row_index
 
 Array = np.ndarray
 CONFIDENCE = 0.95

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from viewloom.matching import matched_values
+from viewloom.data.matching import matched_values
 
 Array = np.ndarray
 CONSTANT = "all values are the same"

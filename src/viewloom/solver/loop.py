@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewloom.solver.history import History, new_history, record, settled
+from viewloom.solver.convergence import History, new_history, record, settled
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
 from viewloom.solver.shard import Shard, Team, ViewMessage, ViewSums
 from viewloom.solver.updates import update_beta, update_P

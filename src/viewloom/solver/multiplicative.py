@@ -31,9 +31,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from viewloom.graphs import Geometry
-from viewloom.operators import Operator
-from viewloom.solver.history import History, new_history, record, settled
+from viewloom.kernels.geometry import Geometry
+from viewloom.kernels.operators import Operator
+from viewloom.solver.convergence import History, new_history, record, settled
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
 from viewloom.solver.updates import update_beta, update_G_star
 

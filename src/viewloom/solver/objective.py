@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewloom.operators import Moments, Operator
+from viewloom.kernels.operators import Moments, Operator
 
 Array = np.ndarray
 EVEN = 50.0  # from this gamma on weights hardly differ, and powers of it overflow

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from viewloom.graphs import Laplacian
-from viewloom.operators import Projection
+from viewloom.kernels.graphs import Laplacian
+from viewloom.kernels.operators import Projection
+from viewloom.runtime.stored import Stored
+from viewloom.runtime.threads import one_blas_thread
 from viewloom.solver.updates import Memberships, Quadratic, Rows, column_dots, membership_gram, update_G
-from viewloom.stored import Stored
-from viewloom.threads import one_blas_thread
 
 Array = np.ndarray
 
@@ -137,7 +137,7 @@ class Shard:
 
 
 class Team(Protocol):
-    """Shards, wherever they are (see `viewloom.backends`)."""
+    """Shards, wherever they are (see `viewloom.solver.teams`)."""
 
     @property
     def ranges(self) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.cluster import KMeans
 
-from viewloom.operators import Operator
+from viewloom.kernels.operators import Operator
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray

@@ -12,7 +12,7 @@ except ImportError as error:
 
 from viewloom.study.check import check
 from viewloom.study.cohort import load
-from viewloom.study.config import Study, read_study
+from viewloom.study.config.toml import Study, read_study
 from viewloom.study.errors import StudyError
 
 __all__ = ["Study", "StudyError", "check", "load", "read_study", "write_example"]

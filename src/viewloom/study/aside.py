@@ -16,8 +16,8 @@ import pandas as pd
 
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.study import readers
+from viewloom.study.config.schema import Participants, Study, View
 from viewloom.study.readers.visits import COLUMNS as VISIT_COLUMNS
-from viewloom.study.schema import Participants, Study, View
 from viewloom.study.wording import counted, folded
 
 Array = np.ndarray

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from viewloom.clinical.survival import check_follow_up
-from viewloom.estimators import KernelMultiviewNMF
+from viewloom.data.naming import listed
+from viewloom.data.views import Views
+from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.cohort import StudyData, join, read_tables
+from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
-from viewloom.study.preparation import Plan, Preparation
-from viewloom.study.schema import Study
+from viewloom.study.preparation.fitted import Plan, Preparation
 from viewloom.study.wording import counted, note
-from viewloom.views import Views, listed
 
 NOT_GIVEN = "not given"
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_elsewhere
+from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
-from viewloom.study.schema import Study
-from viewloom.study.sources import read_participants, read_view
-from viewloom.views import Views
+from viewloom.study.reading import read_participants, read_view
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from viewloom.errors import InputError
-from viewloom.files import special
-from viewloom.visible import visible
+from viewloom.runtime.errors import InputError
+from viewloom.runtime.files import special
+from viewloom.runtime.visible import visible
 
 
 class StudyError(InputError):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from viewloom._cohort.facts import facts, region_table
-from viewloom.files import all_or_none, writing
-from viewloom.simulate import Cohort, adni_like
+from viewloom.data.cohort.facts import facts, region_table
+from viewloom.data.simulated import Cohort, adni_like
+from viewloom.runtime.files import all_or_none, writing
 from viewloom.study.errors import StudyError
 
 ID = "participant_id"

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from viewloom.study.config.schema import Participants, Study, View
 from viewloom.study.errors import StudyError
-from viewloom.study.schema import Participants, Study, View
 
 COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read with the one that is named
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study.aside import copies, in_full, shared_columns, without
+from viewloom.study.config.schema import Study
 from viewloom.study.ids import best_style, canonical_ids, styles_of
-from viewloom.study.schema import Study
-from viewloom.study.sources import column_names, file_names, none_left
+from viewloom.study.reading import column_names, file_names, none_left
 from viewloom.study.wording import nearest, note
-from viewloom.views import listed
 
 LEAST_PER_CLUSTER = 2  # subjects
 MOST_LABELS = 10  # diagnoses that an error may tell

@@ -13,7 +13,7 @@ import pandas as pd
 
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.clinical.suppression import suppressed
-from viewloom.study.schema import Participants
+from viewloom.study.config.schema import Participants
 from viewloom.study.wording import counted, quoted
 
 FAMILIES = (  # spellings of one level; numbers stand for none of them

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study import readers
 from viewloom.study.drafting import columns
 from viewloom.study.drafting.columns import named
@@ -20,7 +21,6 @@ from viewloom.study.readers.tables import is_parquet, load_parquet
 from viewloom.study.readers.text import NAMED, find_dialect, load
 from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
 from viewloom.study.wording import counted
-from viewloom.views import listed
 
 LARGE = 1 << 25  # bytes; of larger files only the first lines are looked at
 SAMPLE = 3000  # lines

@@ -9,14 +9,14 @@ from copy import deepcopy
 import pandas as pd
 
 from viewloom.study.check import check
-from viewloom.study.config import parse_study
+from viewloom.study.config.toml import parse_study
 from viewloom.study.drafting.candidates import ADNI
 from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.drafting.text import study_text
 from viewloom.study.errors import StudyError
 from viewloom.study.joining import LEAST_PER_CLUSTER
 from viewloom.study.readers.visits import FIRST
-from viewloom.study.sources import read_participants, read_view
+from viewloom.study.reading import read_participants, read_view
 from viewloom.study.wording import counted
 
 LARGE = 1 << 25  # bytes; larger sources are not tried

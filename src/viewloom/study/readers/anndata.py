@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import counted, nearest
-from viewloom.views import listed
 
 CORRECT = "correct the matrix, or leave the columns out with exclude"
 ONE_ROW = "keep one observation per subject"

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
 from viewloom.study.readers.visits import FIRST, at_visits, first_visits, visit_columns
 from viewloom.study.wording import counted, nearest, note, quoted
-from viewloom.views import listed
 
 Patterns = Sequence[str] | None
 Code = int | float | str

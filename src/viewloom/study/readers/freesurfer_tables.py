@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import NAMED, find_dialect, load
-from viewloom.views import listed
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
 CORRECT = (

@@ -11,13 +11,13 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.wording import note
-from viewloom.views import listed
 
 MAGIC = b"\x6c\x1b"
 FAM = ["fid", "iid", "father", "mother", "sex", "phenotype"]

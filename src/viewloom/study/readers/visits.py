@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.wording import counted, note
-from viewloom.views import listed
 
 FIRST = "first"  # the rule: of each subject the first visit
 COLUMNS = (  # names of columns as `plain` writes them, the likeliest first

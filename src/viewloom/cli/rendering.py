@@ -1,0 +1,371 @@
+"""What the command line prints: tables and a few lines, never anything about single subjects."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from viewloom.evaluation.comparison import SCORES, Comparison
+from viewloom.evaluation.selection import ClusterNumber
+from viewloom.runtime.errors import ViewloomError
+from viewloom.runtime.streams import encodes
+from viewloom.runtime.visible import visible
+from viewloom.study.check import Check
+from viewloom.study.run import Results
+from viewloom.study.run.tables import agreement, plain, weights_table
+
+
+class Safe(Console):
+    """A console to which text from files cannot send commands."""
+
+    def render_str(self, text: str, *arguments: Any, **options: Any) -> Text:
+        """Every text that is printed passes here, those in tables included."""
+        return super().render_str(visible(text, keep="\n"), *arguments, **options)
+
+
+console = Safe()
+errors = Safe(stderr=True)
+LEAST_WIDTH = 80  # narrow screens break lines, but no number is cut
+BAR = 20  # characters of the longest bar
+MOST_PATTERNS = 12  # of views, in the table of overlaps
+MOST_SITES = 20
+MOST_NOTES = 12
+REFUSED = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+)  # another place will do
+MOST_ASIDE = 20  # columns
+LIBRARY = str(Path(__file__).parent)
+if console.width < LEAST_WIDTH:
+    console.width = LEAST_WIDTH
+COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
+
+
+def table_of(title: str | None, *columns: str, text: int = 1) -> Table:
+    """An empty table; the first `text` columns hold words, the others numbers."""
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    for position, name in enumerate(columns):
+        justify: Any = "left" if position < text else "right"
+        table.add_column(_cell(name), justify=justify, no_wrap=position >= text)
+    return table
+
+
+def rows_of(table: Table, rows: Iterable[Sequence[Any]]) -> Table:
+    """The table with rows; names from files are shown as they are."""
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    """A name from a file as it is shown in a table: on one line, and no markup."""
+    return escape(visible(value))
+
+
+def bar(share: float) -> str:
+    """A bar of blocks, never quite nothing.
+
+    >>> bar(0.5), bar(0.01)
+    ('██████████', '▏')
+    """
+    return "█" * round(BAR * share) or "▏"
+
+
+def print_json(content: Any) -> None:
+    """JSON on the standard output, and nothing else."""
+    text = json.dumps(plain(content), indent=1, ensure_ascii=False)
+    print(_inert_json(text) if encodes(text, sys.stdout) else json.dumps(plain(content), indent=1))
+
+
+def _inert_json(text: str) -> str:
+    r"""The same JSON with characters that cannot be seen as escapes; see `visible`.
+
+    >>> print(_inert_json('"ä\u202e"'))
+    "ä\u202e"
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """A line as it is, not broken, so that paths can be copied."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress_wanted(quiet: bool) -> bool:
+    """Whether to draw progress bars: not into a file."""
+    return console.is_terminal and not quiet
+
+
+@contextmanager
+def working(title: str, quiet: bool) -> Iterator[None]:
+    """A moving bar while something of unknown length goes on."""
+    if quiet or not errors.is_terminal:
+        yield
+        return
+    with Progress(console=errors, transient=True) as bar:
+        bar.add_task(title, total=None)
+        yield
+
+
+def show(table: Table) -> None:
+    """A table, and a blank line."""
+    console.print(table)
+    console.print()
+
+
+def tell_error(text: str) -> None:
+    """A line on the standard error."""
+    errors.print(f"[bold red]Error:[/bold red] {escape(text)}", highlight=False, soft_wrap=True)
+
+
+def print_error(error: BaseException, debug: bool) -> int:
+    """Say what went wrong in a line, and return the exit code: 2 for bad input, 1 for all else.
+
+    Messages of other libraries may quote data and are not shown; a traceback shows lines of code only.
+    """
+    if debug:
+        errors.print("".join(traceback.format_tb(error.__traceback__)), markup=False, soft_wrap=True)
+    if is_ours(error):
+        for line in str(error).split("\n"):
+            tell_error(line)
+        return 1 if isinstance(error, OSError) and error.errno not in REFUSED else 2
+    cause = error.strerror if isinstance(error, OSError) and error.strerror else "the program failed"
+    tell_error(f"{cause} ({type(error).__name__}); --debug shows where.")
+    return 2 if isinstance(error, (FileNotFoundError, PermissionError)) else 1
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether the message was written by viewloom, which keeps data out of it.
+
+    Python's own errors in lines of viewloom, such as that of ``float("text")``, are not.
+    """
+    if isinstance(error, ViewloomError):
+        return True
+    innermost = traceback.extract_tb(error.__traceback__)[-1:]
+    raised = any(
+        frame.filename.startswith(LIBRARY) and (frame.line or "").startswith("raise") for frame in innermost
+    )
+    return isinstance(error, (ValueError, ImportError)) and raised
+
+
+def print_check(check: Check) -> None:
+    """Who has what, and what fit would leave out."""
+    say(f"{visible(check.name)} · {check.n_subjects} subjects\n", "bold")
+    views = table_of("Views", "view", "format", "subjects", "features", "missing cells", "constant", text=2)
+    rows = (
+        (name, v["format"], v["subjects"], v["features"], _missing(v), v["constant"])
+        for name, v in check.views.iterrows()
+    )
+    show(rows_of(views, rows))
+    if check.aside:
+        show(_aside(check))
+    if len(check.views) > 1 and len(check.overlaps):
+        show(_overlaps(check))
+    if check.diagnoses:
+        show(rows_of(table_of("Diagnoses", "diagnosis", "subjects"), check.diagnoses.items()))
+    if len(check.covariates):
+        show(_covariates(check))
+    if len(check.sites):
+        show(_sites(check))
+    print_notes("What fit will leave out, and what else to know", check.notes)
+
+
+def _missing(view: pd.Series) -> str:
+    return f"{view['missing']} ({view['missing_share']:.1%})"
+
+
+def _aside(check: Check) -> Table:
+    """Columns that are no features, and why."""
+    table = table_of("Columns set aside", "view", "column", "why", text=3)
+    rows = [(view, name, why) for view, found in check.aside.items() for name, why in found.items()]
+    if len(rows) > MOST_ASIDE:
+        table.caption = f"{len(rows) - MOST_ASIDE} more columns; --json shows all"
+    return rows_of(table, rows[:MOST_ASIDE])
+
+
+def _covariates(check: Check) -> Table:
+    """The columns of the participants, by type."""
+    table = table_of("Participants", "column", "role", "type", "levels or range", "missing", text=4)
+    told = (
+        (name, row["role"], row["type"], _levels_or_range(row), row["missing"])
+        for name, row in check.covariates.iterrows()
+    )
+    return rows_of(table, told)
+
+
+def _levels_or_range(row: pd.Series) -> str:
+    if isinstance(row["levels"], str):
+        return row["levels"]
+    if pd.isna(row["lowest"]):
+        return "too few values to tell"
+    return f"most from {row['lowest']:g} to {row['highest']:g}, in steps of {row['step']:g}"
+
+
+def _sites(check: Check) -> Table:
+    """Subjects of the largest sites."""
+    sites = check.sites.iloc[np.argsort(-check.sites.iloc[:, 0].to_numpy(), kind="stable")]
+    table = table_of("Subjects per site", "site", *map(str, sites.columns))
+    rest = sites.iloc[MOST_SITES:]
+    if len(rest):
+        table.caption = f"{len(rest)} more sites with {rest.iloc[:, 0].sum()} subjects"
+    return rows_of(table, sites.iloc[:MOST_SITES].itertuples())
+
+
+def _overlaps(check: Check) -> Table:
+    """Patterns of views with their counts as bars."""
+    names = [str(name) for name in check.views.index]
+    table = table_of("Who has which views", *names, "", "subjects", text=len(names) + 1)
+    shown = check.overlaps.iloc[:MOST_PATTERNS]
+    for pattern, count in zip(shown.index, shown, strict=True):
+        dots = ["●" if has else "[dim]·[/dim]" for has in pattern]
+        table.add_row(*dots, f"[cyan]{bar(count / shown.max())}[/cyan]", str(count))
+    rest = check.overlaps.iloc[MOST_PATTERNS:]
+    if len(rest):
+        table.caption = f"{len(rest)} more patterns with {rest.sum()} subjects"
+    return table
+
+
+def print_notes(title: str, notes: Sequence[str]) -> None:
+    """A list of remarks."""
+    if notes:
+        console.print(f"[italic]{title}[/italic]")
+    for note in notes[:MOST_NOTES]:
+        console.print(f"  • {_cell(note)}", highlight=False)
+    if len(notes) > MOST_NOTES:
+        console.print(f"  • and {len(notes) - MOST_NOTES} more; --json shows all")
+
+
+def check_as_dict(check: Check) -> dict[str, Any]:
+    """A check for machines."""
+    patterns = [
+        {"views": [name for name, has in zip(check.views.index, pattern, strict=True) if has], "subjects": n}
+        for pattern, n in zip(check.overlaps.index, check.overlaps, strict=True)
+    ]
+    names = list(check.views.index)
+    sites = {
+        site: {"subjects": total, "per_view": dict(zip(names, counts, strict=True))}
+        for site, total, *counts in check.sites.itertuples()
+    }
+    return {
+        "name": check.name,
+        "ok": check.ok,
+        "subjects": check.n_subjects,
+        "views": check.views.to_dict("index"),
+        "overlaps": patterns,
+        "constant": check.constant,
+        "aside": check.aside,
+        "sites": sites,
+        "diagnoses": check.diagnoses,
+        "participants": check.covariates.to_dict("index"),
+        "notes": check.notes,
+        "problems": check.problems,
+    }
+
+
+def print_results(results: Results) -> None:
+    """The end of a fit: clusters, weights, stability, and what to distrust."""
+    views = results.views
+    say(f"\n{visible(results.name)} · {len(views)} subjects · {views.n_views} views\n", "bold")
+    show(_clusters(results))
+    show(_weights(results))
+    say(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
+    found = agreement(results)
+    if found is not None:
+        scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
+        say(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
+    if results.comparison is not None:
+        console.print()
+        show(comparison_table(results.comparison))
+    if results.numbers is not None:
+        print_number(results.numbers)
+    print_notes("To know", results.notes)
+
+
+def _clusters(results: Results) -> Table:
+    table = table_of("Clusters", "cluster", "subjects", "share", "stability", "")
+    for cluster, (size, stable) in enumerate(zip(results.sizes, results.cluster_stability, strict=True)):
+        share = f"{size / len(results.views):.0%}"
+        table.add_row(str(cluster), str(size), share, f"{stable:.2f}", _verdict(stable))
+    return table
+
+
+def _weights(results: Results) -> Table:
+    table = table_of("What each view counts", "view", "", "weight", "subjects", "features", text=2)
+    rows = weights_table(results)
+    for view, weight, n, d in rows.itertuples(index=False):
+        blocks = f"[cyan]{bar(weight / rows['weight'].max())}[/cyan]"
+        table.add_row(_cell(view), blocks, f"{weight:.3f}", str(n), str(d))
+    return table
+
+
+def _verdict(stability: float) -> str:
+    """A cluster's stability in a word."""
+    from viewloom.study.report.sentences import verdict
+
+    word = verdict(stability)
+    return f"[{COLOURS[word]}]{word}[/]" if word in COLOURS else word
+
+
+def print_number(number: ClusterNumber) -> None:
+    """How many clusters there seem to be, and why."""
+    columns = ["k", "stability", "twin_stability", "pac", "gap", "prediction_strength"]
+    show(frame_table("Stability against the number of clusters", number.table[columns]))
+    console.print(f"Recommended: {number.recommended or 'no clear clusters'}")
+    for reason in number.reasons:
+        console.print(reason)
+
+
+def frame_table(title: str, frame: pd.DataFrame) -> Table:
+    """A data frame of numbers."""
+    table = table_of(title, *(str(name).replace("_", " ") for name in frame.columns), text=0)
+    rows = ([_number(value) for value in row] for row in frame.itertuples(index=False))
+    return rows_of(table, rows)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def comparison_table(result: Comparison) -> Table:
+    """The comparison as the paper prints it: per cent, mean over seeds, spread of the first scores."""
+    table = table_of("Agreement with the classes (%)", "method", *SCORES, "sec", "iter")
+    several = len(set(result.runs["seed"])) > 1
+    for name, row in result.table.iterrows():
+        spread = [
+            f"{100 * row[score]:.1f}" + f"±{100 * row[f'{score}_sd']:.1f}" * several for score in SCORES[:3]
+        ]
+        plainly = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
+        iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
+        table.add_row(_cell(name), *spread, *plainly, f"{row['seconds']:.1f}", iterations)
+    oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
+    table.caption = f"MI: Mirkin distance, 100 - RI, lower is better.{oracle}"
+    return table
+
+
+def print_predictions(table: pd.DataFrame) -> None:
+    """How many went where, and how many are far from everything."""
+    counts = (table["far"] == "yes").groupby(table["label"]).agg(["size", "sum"])
+    shown = table_of("Placed", "cluster", "subjects", "of them far from all seen in training")
+    show(rows_of(shown, counts.itertuples()))
+    print_notes("To know", table.attrs["notes"])

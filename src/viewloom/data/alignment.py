@@ -1,0 +1,163 @@
+"""Views that a model can be fitted on, and new samples as the views it was fitted on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from viewloom.data.checks import check_size
+from viewloom.data.matrix import LARGEST, Block, largest_entry
+from viewloom.data.naming import listed, name_text
+from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview, is_numbered, numbered_names
+
+
+def check_trainable(views: Views, n_clusters: int) -> None:
+    """Refuse data from which `n_clusters` clusters cannot be learned, naming the view at fault."""
+    n = len(views)
+    if n < 2:
+        raise ValueError(f"Clustering needs at least 2 samples, got n_samples={n}.")
+    if n_clusters > n:
+        raise ValueError(f"n_clusters={n_clusters} is more than n_samples={n}.")
+    for a, (name, X) in enumerate(views.items()):
+        check_observed(views, a, 2)
+        rows = views.rows(a)
+        X = X if len(rows) == n else X[rows]
+        check_size(X, name)
+        spread = largest_entry(X.max(axis=0) - X.min(axis=0))
+        if not spread:
+            raise ValueError(
+                f"View {name!r} is constant: all its {len(rows)} observed rows are equal. Leave it out."
+            )
+        if spread < 1.0 / LARGEST:
+            raise ValueError(
+                f"View {name!r} varies by less than {1.0 / LARGEST:g}, too little to compute with. Change "
+                "its unit, or leave it out if it is constant but for rounding."
+            )
+
+
+def check_observed(views: Views, a: int, least: int) -> None:
+    """Refuse a view that fewer than `least` samples have."""
+    count = len(views.rows(a))
+    if count < least:
+        raise ValueError(
+            f"View {views.names[a]!r} is observed for {count} of {len(views)} samples; leave it out."
+        )
+
+
+def align(
+    data: Any,
+    names: Sequence[str],
+    features: Mapping[str, np.ndarray],
+    *,
+    allow_nan: bool = False,
+    names_checked: bool = False,
+) -> Views:
+    """New samples as the views a model was fitted on, absent views included.
+
+    A dict or Views may lack views; in a list None stands for an absent one. Named features are put in order.
+    """
+    given = Views(fitted_parts(data, names), allow_nan=allow_nan)
+    if given.names == ["view0"] and len(names) == 1:
+        given = Views(given, names=names, allow_nan=allow_nan)
+    _check_known(given.names, names)
+    if len(given) == 0:
+        raise ValueError("Found array with 0 sample(s); at least 1 is needed.")
+    n = len(given)
+    blocks, present = [], np.zeros((n, len(names)), dtype=bool)
+    for a, name in enumerate(names):
+        if name in given.names:
+            at = given.index(name)
+            if not allow_nan:  # it will be computed with
+                check_size(given.blocks[at], name)
+            blocks.append(_in_order(given.blocks[at], given.feature_names[name], features[name], name))
+            present[:, a] = given.present[:, at]
+        else:
+            blocks.append(sp.csr_array((n, len(features[name]))))
+    if not names_checked:
+        _warn_of_names(given, features)
+    return given.replaced(names=list(names), blocks=blocks, present=present, feature_names=dict(features))
+
+
+def fitted_parts(data: Any, names: Sequence[str]) -> Any:
+    """New samples by the names of the model's views, without absent ones: a dict, or Views as they are."""
+    if isinstance(data, Views):
+        return data
+    if not is_multiview(data):
+        if len(names) > 1:
+            raise ValueError(
+                f"One matrix given, but fit saw {len(names)} views: {listed(names)}. "
+                "Name the views in a dict."
+            )
+        return {names[0]: data}
+    if not isinstance(data, Mapping):
+        if len(data) != len(names):
+            raise ValueError(
+                f"{len(data)} views given, {len(names)} fitted; None stands for an absent view. "
+                f"{SPLIT_BY_VIEWS}"
+            )
+        data = dict(zip(names, data, strict=True))
+    _check_known([name_text(name) for name in data], names)
+    return {name: X for name, X in data.items() if X is not None}
+
+
+def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"Views {unknown} were not seen in fit, which saw {list(names)}.")
+
+
+def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
+    """Columns in the order of fit; by position where either side came without names."""
+    unnamed = found is numbered_names(name, len(found))  # quicker than to compare thousands of names
+    if (unnamed and len(found) == len(wanted)) or np.array_equal(found, wanted):
+        return X
+    if set(found) == set(wanted):
+        position = {feature: j for j, feature in enumerate(found)}
+        return X[:, [position[feature] for feature in wanted]]
+    bare = _is_bare(found, name) or _is_bare(wanted, name)
+    if X.shape[1] != len(wanted):
+        which = "." if bare else f": {_differing(found, wanted)}."
+        raise ValueError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}{which}")
+    if bare:
+        return X
+    missing = [feature for feature in wanted if feature not in set(found)]
+    raise ValueError(f"View {name!r} lacks {len(missing)} features seen in fit: {listed(missing)}.")
+
+
+def _is_bare(features: np.ndarray, name: str) -> bool:
+    """Whether features came without names, or with numbers for names, as columns of frames made of arrays."""
+    if features is numbered_names(name, len(features)):
+        return True  # quicker than to compare thousands of names
+    if not len(features) or features[-1] not in (f"{name}_{len(features) - 1}", str(len(features) - 1)):
+        return False
+    counted = [str(j) for j in range(len(features))]
+    return is_numbered(features, name) or features.tolist() == counted
+
+
+def _differing(found: np.ndarray, wanted: np.ndarray) -> str:
+    missing = [feature for feature in wanted if feature not in set(found)]
+    extra = [feature for feature in found if feature not in set(wanted)]
+    parts = [("it lacks", missing), ("fit did not see", extra)]
+    return "; ".join(f"{what} {listed(features)}" for what, features in parts if features)
+
+
+def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
+    """Warn of views whose features have names in fit only, or now only, and so are matched by position."""
+    one_sided = [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
+    if one_sided:
+        warnings.warn(
+            f"Features of {len(one_sided)} views have names either in fit or in the new data, not in both: "
+            f"{listed(one_sided)}. They are matched by position; pass data frames to match them by name.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _one_sided(found: np.ndarray, wanted: np.ndarray, name: str) -> bool:
+    if _is_bare(found, name) == _is_bare(wanted, name):
+        return False
+    return wanted[0] not in found.tolist() or set(found) != set(wanted)

@@ -1,0 +1,115 @@
+"""Checks of views, and the words of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from viewloom.data.matrix import LARGEST, Block, largest_entry
+from viewloom.data.naming import listed
+
+
+def check_lengths(blocks: list[Block], names: list[str]) -> None:
+    """Refuse views with different numbers of rows."""
+    lengths = [X.shape[0] for X in blocks]
+    if len(set(lengths)) > 1:
+        found = ", ".join(f"{name!r} has {n}" for name, n in zip(names, lengths, strict=True))
+        raise ValueError(
+            f"Views must have one row per sample, in the same order: {found}. "
+            "Views.from_frames joins tables on an id."
+        )
+
+
+def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool) -> None:
+    """Infinities are errors, and so is NaN in observed rows unless it is still to be imputed."""
+    values = X.data if sp.issparse(X) else X
+    if np.isfinite(values).all():
+        return
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise ValueError(f"View {name!r} contains {infinite} infinite values (inf); remove them.")
+    count, columns = _stray_nan(X, present)
+    if count and not allow_nan:
+        raise ValueError(
+            f"View {name!r} contains NaN in {count} observed rows, in features "
+            f"{listed(features[columns])}. Impute them, for example with "
+            "viewloom.PerView(sklearn.impute.SimpleImputer()), or set a whole row to NaN where "
+            "the sample lacks this view."
+        )
+
+
+def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
+    """In how many observed rows there is NaN, and in which columns."""
+    if sp.issparse(X):
+        entries = X.tocoo()
+        stray = np.isnan(entries.data)
+        return len(np.unique(entries.row[stray])), np.unique(entries.col[stray])
+    missing = np.isnan(X) & present[:, None]
+    return int(missing.any(axis=1).sum()), np.flatnonzero(missing.any(axis=0))
+
+
+def check_size(X: Block, name: str) -> None:
+    """Refuse values whose products are no numbers any more."""
+    if largest_entry(X) > LARGEST:
+        count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else X) > LARGEST))
+        raise ValueError(
+            f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products cannot be computed. "
+            "Set codes for missing values to NaN, or change its unit."
+        )
+
+
+def check_everyone_seen(present: np.ndarray) -> None:
+    """Refuse samples that have no view."""
+    unseen = int((~present.any(axis=1)).sum())
+    if unseen:
+        raise ValueError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
+
+
+def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
+    """A parameter that may be one value for all views, a list, or a dict by view name.
+
+    >>> per_view({"a": 1.0, "b": 2.0}, ["a", "b"], "lam")
+    [1.0, 2.0]
+    """
+    if isinstance(value, Mapping):
+        unknown = [key for key in value if key not in names]
+        absent = [name for name in names if name not in value]
+        if unknown or absent:
+            raise ValueError(f"{what} must have one entry per view: missing {absent}, unknown {unknown}.")
+        return [value[name] for name in names]
+    if isinstance(value, (list, tuple, np.ndarray)):
+        if len(value) != len(names):
+            raise ValueError(f"{what} has {len(value)} entries for {len(names)} views.")
+        return list(value)
+    return [value] * len(names)
+
+
+def view_position(view: Any, names: Sequence[str]) -> int:
+    """Position of a view given by name or by number.
+
+    >>> view_position("pet", ["mri", "pet"]), view_position(-1, ["mri", "pet"])
+    (1, 1)
+    """
+    if isinstance(view, str):
+        if view not in names:
+            raise ValueError(f"No view is called {view!r}; there are {listed(names)}.")
+        return list(names).index(view)
+    if isinstance(view, bool) or not isinstance(view, (int, np.integer)):
+        raise TypeError(f"view must be the name or the number of a view, got {type(view).__name__}.")
+    if not -len(names) <= view < len(names):
+        raise ValueError(f"There is no view number {view}; there are {len(names)}, numbered from 0.")
+    return int(view) % len(names)
+
+
+def components(present: np.ndarray) -> np.ndarray:
+    """Which views (v,) are linked by samples that have both, directly or through other views.
+
+    >>> components(np.array([[True, True, False], [False, False, True]])).tolist()
+    [0, 0, 1]
+    """
+    seen = sp.csr_array(present.astype(np.float64))
+    return np.asarray(connected_components(seen.T @ seen, directed=False)[1])

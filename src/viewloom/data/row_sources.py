@@ -1,0 +1,456 @@
+"""Views that are read a block of rows at a time: more samples than memory, files, or a cluster's arrays.
+
+A view may be anything with a `shape` whose rows can be sliced: an array, a sparse matrix, a
+`numpy.memmap`, a Zarr or Dask array, a data frame, or a path to a `.npy`, `.parquet` or `.zarr`
+file. Blocks are ordinary `Views`, checked as such, so that nothing else need know where rows come
+from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import ceil
+from mmap import ALLOCATIONGRANULARITY
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from viewloom.data.alignment import fitted_parts
+from viewloom.data.frames import (
+    as_pandas,
+    as_table,
+    dask_index,
+    index_names,
+    is_dask_frame,
+    is_default,
+    is_frame,
+    narwhal,
+    stored_index,
+    stored_range,
+)
+from viewloom.data.matching import match_rows
+from viewloom.data.views import Views, is_multiview, named_parts
+from viewloom.runtime.files import special
+
+Array = np.ndarray
+BLOCK_ROWS = 16_384
+PARQUET_ROWS, PARQUET_BUFFER = 4096, 2**16  # rows decoded at a time; bytes of each column read at a time
+FILE_SUFFIXES = (".npy", ".parquet", ".zarr")
+
+
+class Blocks:
+    """Named views of the same samples, readable by blocks of consecutive rows.
+
+    Parameters
+    ----------
+    data : dict, list or Views
+        One source per view; a list calls them ``view0``, ``view1``, ...
+    names : list of str, optional
+        Names of a fitted model's views, which the entries of a list have, and of which some may be absent.
+    rows : int, default=16384
+        Rows of a block.
+    bounds : list of int, optional
+        First row of every block and one past the last, instead of equal blocks, or of blocks that
+        follow the partitions of a Dask array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> blocks = Blocks({"mri": np.ones((5, 2)), "pet": np.ones((5, 3))}, rows=2)
+    >>> [len(block) for block in blocks]
+    [2, 2, 1]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        names: Sequence[str] | None = None,
+        *,
+        rows: int = BLOCK_ROWS,
+        bounds: Sequence[int] | None = None,
+    ) -> None:
+        parts = named_parts(data) if names is None else fitted_parts(data, names)
+        named = {name: _named_source(X, name) for name, X in parts.items()}
+        self.ids, named = _matched(named)
+        self.n = _common_length(named)
+        if isinstance(data, Views):
+            self.ids = data.ids
+        self.features = data.feature_names if isinstance(data, Views) else None
+        self.names = list(named)
+        self.sources = list(named.values())
+        self.present = data.present if isinstance(data, Views) else None
+        self.rows = rows
+        self.ranges = list(pairwise(bounds or self._bounds(rows)))
+
+    def __iter__(self) -> Iterator[Views]:
+        return (self.read(*rows) for rows in self.ranges)
+
+    def read(self, start: int, stop: int) -> Views:
+        """Rows from start to stop as views."""
+        present = self.present_in(slice(start, stop))
+        return assemble(self.names, self.parts(start, stop), present, self.features)
+
+    def parts(self, start: int, stop: int) -> list[Any]:
+        """Rows of every view as they can be sent elsewhere, to be put together there by `assemble`."""
+        rows = slice(start, stop)
+        return [source[rows] if _at_hand(source) else Stored(source, rows) for source in self.sources]
+
+    def present_in(self, rows: Any) -> Array | None:
+        """Which of the rows have which view, where the data cannot say it."""
+        return None if self.present is None else self.present[rows]
+
+    def divided(self, shares: int) -> Blocks:
+        """The same rows in blocks none larger than these, as many for each of `shares`."""
+        rounds = ceil(self.n / (shares * self.rows))
+        other = copy(self)
+        other.ranges = list(pairwise(self._bounds(ceil(self.n / (shares * rounds)))))
+        return other
+
+    def take(self, positions: Array) -> Views:
+        """Rows at rising positions."""
+        taken = [_taken(source, positions) for source in self.sources]
+        return assemble(self.names, taken, self.present_in(positions), self.features)
+
+    def sample(self, count: int, rng: np.random.RandomState) -> Views:
+        """Random rows, in rising order; the same whatever the blocks."""
+        if count >= self.n:
+            return self.read(0, self.n)
+        return self.take(np.sort(rng.choice(self.n, size=count, replace=False)))
+
+    def _bounds(self, rows: int) -> list[int]:
+        lazy = [source for source in self.sources if is_lazy(source)]
+        if not lazy:
+            return [*range(0, self.n, rows), self.n]
+        widest = max(lazy, key=lambda source: source.shape[1])
+        return _follow([0, *accumulate(widest.chunks[0])], rows)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Rows that are read from a file where they are needed."""
+
+    source: Any
+    rows: slice
+
+    def read(self) -> Any:
+        """The rows."""
+        return self.source[self.rows]
+
+
+def assemble(
+    names: Sequence[str],
+    parts: Sequence[Any],
+    present: Array | None,
+    features: Mapping[str, Array] | None = None,
+) -> Views:
+    """Parts of views, read or computed, as views; features have names of their own where they are given."""
+    views = Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
+    return views if features is None else views.replaced(feature_names=dict(features))
+
+
+def extent(data: Any) -> tuple[int, int]:
+    """Numbers of samples and views of data of any kind, without reading it; zeros where it cannot be told."""
+    if isinstance(data, Views):
+        return len(data), data.n_views
+    parts = [X for X in _parts(data) if X is not None]
+    lengths = [_length(X) for X in parts] if is_multiview(data) or is_remote(data) else [_length(data)]
+    return max(lengths, default=0), len(lengths)
+
+
+def is_long(data: Any) -> bool:
+    """Whether new samples are better placed block by block."""
+    return extent(data)[0] > BLOCK_ROWS
+
+
+def whole(data: Any, names: Sequence[str] | None = None) -> Any:
+    """The data, read if it lies elsewhere; `names` are those of a fitted model's views."""
+    if not is_remote(data):
+        return data
+    blocks = Blocks(data, names)
+    return blocks.read(0, blocks.n).replaced(ids=blocks.ids)
+
+
+def _length(X: Any) -> int:
+    if isinstance(X, (str, Path)) or is_lazy(X):
+        X = _source(X)
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else 0
+
+
+def is_remote(data: Any) -> bool:
+    """Whether a view lies in a file or on a cluster."""
+    return not isinstance(data, Views) and any(
+        isinstance(X, (str, Path, np.memmap)) or is_lazy(X) or hasattr(X, "chunks") for X in _parts(data)
+    )
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether rows are computed by Dask."""
+    return hasattr(X, "__dask_graph__")
+
+
+class MemmapRows:
+    """Rows of an array on disk, read when asked for, so that it can be sent to other processes."""
+
+    def __init__(self, array: np.memmap) -> None:
+        if not array.flags.c_contiguous:
+            raise ValueError("A memory-mapped view must be stored row by row (C order).")
+        self.path, self.offset = str(array.filename), _file_offset(array)
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(self.shape[0])
+        width = self.shape[1] * self.dtype.itemsize
+        count = max(stop - start, 0) * self.shape[1]
+        values = np.fromfile(self.path, self.dtype, count, offset=self.offset + start * width)
+        return values.reshape(-1, self.shape[1])
+
+
+class ParquetRows:
+    """Rows of a Parquet file, however large its row groups are (pandas writes a million rows into one).
+
+    A group can only be read from its start. So reading goes on where the last block ended, and begins
+    anew, at the group of the row asked for, only where somebody goes back or far ahead.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = str(path)
+        self._file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=PARQUET_BUFFER)
+        metadata = self._file.metadata
+        stored = stored_index(self._file.schema_arrow)
+        self.index = self._read_index(stored)
+        self.shape = (metadata.num_rows, metadata.num_columns - len(stored))
+        sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+        self._first = [0, *np.cumsum(sizes).tolist()]
+        self._lock = Lock()
+        self._next = self.shape[0]  # the first row that is not read yet, and those read but not given out
+        self._batches: Iterator[Any] = iter(())
+        self._batch: Any = ()
+
+    def __reduce__(self) -> Any:
+        return ParquetRows, (self.path,)
+
+    def __getitem__(self, rows: slice) -> pd.DataFrame:
+        from pyarrow import Table
+
+        start, stop, _ = rows.indices(self.shape[0])
+        with self._lock:
+            self._go_to(start)
+            batches = list(self._read_until(max(stop, start)))
+        frame = Table.from_batches(batches, schema=self._file.schema_arrow).to_pandas()
+        return frame.reset_index(drop=True)
+
+    def _read_index(self, stored: list[str]) -> pd.Index:
+        """The index that pandas stored with the table, or else a default one."""
+        if not stored:
+            return stored_range(self._file.schema_arrow, self._file.metadata.num_rows)
+        frame = self._file.read(columns=stored).to_pandas().reset_index()
+        return pd.Index(frame.set_index(list(frame.columns)).index.set_names(index_names(stored)))
+
+    def _go_to(self, start: int) -> None:
+        group = bisect_right(self._first, start) - 1
+        if not self._first[group] <= self._next <= start:
+            self._next, self._batch = self._first[group], ()
+            groups = list(range(group, len(self._first) - 1))
+            self._batches = self._file.iter_batches(PARQUET_ROWS, row_groups=groups)
+        for _ in self._read_until(start):
+            pass
+
+    def _read_until(self, stop: int) -> Iterator[Any]:
+        while self._next < stop:
+            batch = self._batch if len(self._batch) else next(self._batches)
+            given = batch.slice(0, stop - self._next)
+            self._batch = batch.slice(len(given))
+            self._next += len(given)
+            yield given
+
+
+def _named_source(X: Any, name: str) -> Any:
+    """The source of a view; errors say which."""
+    try:
+        return _source(X)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"View {name!r}: {error}") from error
+
+
+def _source(X: Any) -> Any:
+    """A view whose rows can be sliced, from what a user may give."""
+    if isinstance(X, (str, Path)):
+        X = _opened(Path(X).absolute())  # workers have their own current folder
+    if is_frame(X):
+        return _frame_source(X)
+    if is_lazy(X):
+        return _lazy_source(X)
+    if sp.issparse(X):
+        return sp.csr_array(X)
+    if not isinstance(X, np.memmap) or X.dtype.names is not None:
+        X = as_table(X)
+    if isinstance(X, pd.DataFrame):
+        return FrameRows(X)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if len(X.shape) != 2:
+        raise ValueError(f"A view must have two dimensions, got {len(X.shape)}.")
+    return MemmapRows(X) if isinstance(X, np.memmap) else X
+
+
+def _frame_source(X: Any) -> Any:
+    """Rows of a frame: of one without an index as they are, of any other as pandas has them."""
+    unsized = not hasattr(X, "shape")
+    if unsized or hasattr(X, "index") or hasattr(X, "dims") or _keeps_index(X):
+        return FrameRows(as_pandas(X))
+    return ForeignRows(narwhal(X).to_native())
+
+
+def _keeps_index(table: Any) -> bool:
+    """Whether an Arrow table was made of a pandas frame with an index that is not a default one."""
+    schema = getattr(table, "schema", None)
+    return bool(stored_index(schema)) or not is_default(stored_range(schema, len(table)))
+
+
+class FrameRows:
+    """Rows of a pandas frame, by position."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.shape, self.index = frame, frame.shape, frame.index
+
+    def __getitem__(self, rows: Any) -> pd.DataFrame:
+        return self.frame.iloc[rows].reset_index(drop=True)
+
+
+class ForeignRows:
+    """Rows of a frame of another library that has no index."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.shape = frame, frame.shape
+
+    def __getitem__(self, rows: Any) -> pd.DataFrame:
+        return as_pandas(narwhal(self.frame)[rows])
+
+
+def _matched(named: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
+    """The ids that sources have, and their rows in one order; only frames in memory are reordered."""
+    indices = {f"View {name!r}": getattr(source, "index", None) for name, source in named.items()}
+    ids, orders = match_rows(indices)
+    return ids, {name: _reordered(source, orders[f"View {name!r}"], name) for name, source in named.items()}
+
+
+def _reordered(source: Any, order: Array | None, name: str) -> Any:
+    if order is None:
+        return source
+    if not isinstance(source, FrameRows):
+        raise ValueError(
+            f"View {name!r} has the ids of the first view in another order, and rows of files and of Dask "
+            "are read as they come. Store all views in one order."
+        )
+    return FrameRows(source.frame.iloc[order])
+
+
+class LazyFrameRows:
+    """Rows of a Dask data frame, by position; its index and lengths of its partitions are computed once."""
+
+    def __init__(self, frame: Any) -> None:
+        self.index, lengths = dask_index(frame)
+        self.array, self.columns = frame.to_dask_array(lengths=lengths), list(frame.columns)
+        self.shape, self.chunks, self.dtype = self.array.shape, self.array.chunks, self.array.dtype
+
+    def __dask_graph__(self) -> Any:
+        return self.array.__dask_graph__()
+
+    def __getitem__(self, rows: Any) -> Any:
+        from dask.delayed import delayed
+
+        return delayed(pd.DataFrame)(self.array[rows], columns=self.columns)
+
+
+def _lazy_source(X: Any) -> Any:
+    if is_dask_frame(X):
+        return LazyFrameRows(X)
+    if np.isnan(X.shape[0]):
+        X.compute_chunk_sizes()
+    return X
+
+
+def _file_offset(array: np.memmap) -> int:
+    """Where in the file the first value lies; a slice still has the offset of the whole."""
+    mapped: Any = array
+    first = np.frombuffer(mapped._mmap, dtype=np.uint8).ctypes.data
+    return int(array.offset - array.offset % ALLOCATIONGRANULARITY + array.ctypes.data - first)
+
+
+def _opened(path: Path) -> Any:
+    if not path.exists():
+        raise ValueError(f"There is no file {path.name!r}.")
+    if kind := special(path):
+        raise ValueError(f"{path.name} is {kind}; only files and folders are read.")
+    if path.suffix == ".npy":
+        return np.load(path, mmap_mode="r")
+    if path.suffix == ".parquet":
+        return ParquetRows(path)
+    if path.suffix == ".zarr":
+        import zarr
+
+        return zarr.open_array(path, mode="r")
+    raise ValueError(f"A view given as a file must end in {' or '.join(FILE_SUFFIXES)}, got {path.name!r}.")
+
+
+def _parts(data: Any) -> list[Any]:
+    if isinstance(data, Mapping):
+        return list(data.values())
+    return list(data) if isinstance(data, (list, tuple)) else [data]
+
+
+def _common_length(named: Mapping[str, Any]) -> int:
+    lengths = {name: int(source.shape[0]) for name, source in named.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"Views must have the same number of samples, got {lengths}.")
+    return next(iter(lengths.values()))
+
+
+def _taken(source: Any, positions: Array) -> Any:
+    """Rows at rising positions: at once where the source can, else block by block."""
+    if _at_hand(source):
+        return source[positions]
+    parts = []
+    for start in range(0, source.shape[0], BLOCK_ROWS):
+        low, high = np.searchsorted(positions, (start, start + BLOCK_ROWS))
+        if high > low:
+            block = source[start : min(start + BLOCK_ROWS, source.shape[0])]
+            chosen = positions[low:high] - start
+            parts.append(block.iloc[chosen] if isinstance(block, pd.DataFrame) else np.asarray(block)[chosen])
+    return pd.concat(parts) if isinstance(parts[0], pd.DataFrame) else np.concatenate(parts)
+
+
+def _at_hand(source: Any) -> bool:
+    return isinstance(source, (np.ndarray, FrameRows, ForeignRows)) or sp.issparse(source) or is_lazy(source)
+
+
+def _in_memory(parts: Sequence[Any]) -> list[Any]:
+    read = [part.read() if isinstance(part, Stored) else part for part in parts]
+    if not any(map(is_lazy, read)):
+        return read
+    from dask.base import compute
+
+    return list(compute(*read, traverse=False))  # type: ignore[no-untyped-call]
+
+
+def _follow(edges: Sequence[int], rows: int) -> list[int]:
+    """Bounds of blocks of at most so many rows: small partitions are joined, large ones cut evenly."""
+    bounds = [0]
+    for low, high in pairwise(edges):
+        if high - bounds[-1] > rows and low > bounds[-1]:
+            bounds.append(low)
+        start, pieces = bounds[-1], ceil((high - bounds[-1]) / rows)
+        bounds += [start + i * (high - start) // pieces for i in range(1, pieces)]
+    return [*bounds, edges[-1]]

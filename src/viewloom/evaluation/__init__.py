@@ -1,0 +1,1 @@
+"""Judging models: comparison, inspection, and choosing parameters without labels."""

@@ -1,0 +1,372 @@
+"""What a fitted model says: which view speaks for which sample, which features matter, how weights vary."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.validation import check_is_fitted
+
+from viewloom.data.checks import view_position
+from viewloom.data.matching import matched_values
+from viewloom.data.naming import listed
+from viewloom.data.views import Views
+from viewloom.models.fitted import FittedModel
+from viewloom.models.kernel_nmf import KernelMultiviewNMF
+from viewloom.models.problem import NewSamples
+
+__all__ = [
+    "ViewContributions",
+    "annotate",
+    "cluster_profiles",
+    "importance_against_truth",
+    "view_contributions",
+    "weights_over_gamma",
+    "weights_over_seeds",
+]
+
+Array = np.ndarray
+GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewContributions:
+    """What each view says about each sample; see `view_contributions`.
+
+    Attributes
+    ----------
+    view_names : list of str
+    labels : (n,) int array
+        Cluster of each sample.
+    consensus : (n, k) array
+        Memberships from all views of a sample.
+    alone : (v, n, k) array
+        Memberships from one view alone; NaN where a sample lacks the view.
+    change : (n, v) array
+        Share of a sample's membership that moves when the view is left out (total variation, 0 to 1). NaN
+        where it lacks the view, or has no other.
+    """
+
+    view_names: list[str]
+    labels: Array
+    consensus: Array
+    alone: Array
+    change: Array
+
+    @property
+    def overlap(self) -> Array:
+        """Share of membership that each view alone has in common with the consensus (n x v)."""
+        return 1.0 - _moved(self.alone, self.consensus).T
+
+    @property
+    def agreement(self) -> Array:
+        """Mean overlap between the views of a sample (n,): 1 where all agree; NaN with a single view."""
+        pairs = [1.0 - _moved(a, b) for a, b in combinations(self.alone, 2)]
+        return _mean_of_known(np.array(pairs).reshape(len(pairs), len(self.labels)))
+
+    def by_cluster(self) -> pd.DataFrame:
+        """Mean `change` of each view (columns) in each cluster (rows): the largest defines the cluster."""
+        return self._frame(self.change).groupby(self.labels).mean().reindex(self._clusters)
+
+    def agreement_by_cluster(self) -> pd.DataFrame:
+        """Mean `overlap` of each view (columns) with the consensus in each cluster (rows)."""
+        return self._frame(self.overlap).groupby(self.labels).mean().reindex(self._clusters)
+
+    def defining_views(self) -> pd.Series:
+        """The view of the largest mean change, by cluster; clusters without one are left out."""
+        means = self.by_cluster().dropna(how="all")
+        return means.idxmax(axis=1).rename("view")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per sample and view, with ``change``, ``overlap`` and ``agreement``."""
+        n, v = self.change.shape
+        return pd.DataFrame(
+            {
+                "sample": np.repeat(np.arange(n), v),
+                "cluster": np.repeat(self.labels, v),
+                "view": np.tile(self.view_names, n),
+                "change": self.change.ravel(),
+                "overlap": self.overlap.ravel(),
+                "agreement": np.repeat(self.agreement, v),
+            }
+        )
+
+    @property
+    def _clusters(self) -> pd.Index:
+        return pd.RangeIndex(self.consensus.shape[1], name="cluster")
+
+    def _frame(self, values: Array) -> pd.DataFrame:
+        return pd.DataFrame(values, columns=pd.Index(self.view_names))
+
+
+def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContributions:
+    """How far the consensus of each sample would move without a view, and whether its views agree.
+
+    Samples are placed at the fitted centroids as `transform` places them: with all their views, without each,
+    and with each alone. Averages over a cluster say which view defines it.
+
+    Parameters
+    ----------
+    model : fitted KernelMultiviewNMF
+    X : dict, list, Views or array, optional
+        New samples; the training samples where None, or the landmarks of a model fitted with
+        `factored`.
+
+    Returns
+    -------
+    ViewContributions
+
+    Notes
+    -----
+    Leaving a view out of the average that makes the consensus (Eq. 7) is cheaper but says next to nothing:
+    the fitted memberships of the other views were pulled to a consensus in which it had its say. Here the
+    consensus is solved again without the view, and views that share edges (see `Diffusion`) do without those
+    it lent. Centroids and weights stay as fitted: this is the change for one sample, not for the clustering.
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from viewloom.inspection import view_contributions
+    >>> views, _ = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0).fit(views)
+    >>> said = view_contributions(model)
+    >>> said.change.shape
+    (60, 3)
+    >>> "noise" in said.defining_views().to_list()
+    False
+    """
+    if not isinstance(model, KernelMultiviewNMF):
+        raise TypeError(f"view_contributions needs a KernelMultiviewNMF, got {type(model).__name__}.")
+    check_is_fitted(model)
+    fitted, v = model.fitted_model_, len(model.view_names_)
+    samples = fitted.samples if X is None else fitted.scaled(model.aligned(X))
+    consensus = fitted.memberships(samples, using=range(v))
+    without, alone = np.empty((2, v, *consensus.shape))
+    for a in range(v):
+        alone[a] = fitted.memberships(samples, using=[a])
+        without[a] = _memberships_without(fitted, samples, a)
+    labels = model.labels_ if X is None and fitted.EXACT else np.argmax(consensus, axis=1)
+    return ViewContributions(list(model.view_names_), labels, consensus, alone, _moved(without, consensus).T)
+
+
+def annotate(importance: pd.DataFrame, notes: Mapping[str, str]) -> pd.DataFrame:
+    """An importance table with a column ``note`` on the features that are known; order and rows stay.
+
+    Parameters
+    ----------
+    importance : DataFrame
+        With a column ``feature``, as `feature_importance` gives it.
+    notes : dict of feature name to note
+        For example `viewloom.simulate.feature_notes()`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from viewloom.inspection import annotate
+    >>> ranking = pd.DataFrame({"feature": ["rs3818361", "sim_chr7_00412"], "importance": [2.0, 1.0]})
+    >>> annotate(ranking, {"rs3818361": "CR1"})["note"].to_list()
+    ['CR1', '']
+    """
+    return importance.assign(note=[notes.get(name, "") for name in importance["feature"]])
+
+
+def importance_against_truth(
+    importance: pd.DataFrame, informative: Iterable[str], top: int = 10
+) -> dict[str, float]:
+    """How well a ranking of features finds those that are known to matter.
+
+    Parameters
+    ----------
+    importance : DataFrame
+        With columns ``feature`` and ``importance``.
+    informative : iterable of str
+        The planted features.
+    top : int, default=10
+
+    Returns
+    -------
+    dict
+        ``precision``: share of planted features among the `top` first (of all, where there are fewer);
+        ``chance``: that of a random ranking; ``auc``: probability that a planted feature ranks above another,
+        NaN where all or none are planted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from viewloom.inspection import importance_against_truth
+    >>> ranking = pd.DataFrame({"feature": list("abcd"), "importance": [4.0, 3.0, 2.0, 1.0]})
+    >>> importance_against_truth(ranking, ["a", "c"], top=2)
+    {'precision': 0.5, 'chance': 0.5, 'auc': 0.75}
+    """
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}.")
+    names, scores = importance["feature"], importance["importance"].to_numpy(dtype=float)
+    planted = names.isin(_known(informative, names, "The importance table")).to_numpy()
+    first = np.argsort(-scores, kind="stable")[:top]
+    mixed = 0 < planted.sum() < len(planted)
+    return {
+        "precision": float(planted[first].mean()),
+        "chance": float(planted.mean()),
+        "auc": float(roc_auc_score(planted, scores)) if mixed else float("nan"),
+    }
+
+
+def weights_over_seeds(
+    model: KernelMultiviewNMF, views: Any, seeds: Iterable[int] = range(10)
+) -> pd.DataFrame:
+    """View weights of the model fitted from several random starts.
+
+    Kernels and graphs are built once: what varies is the start.
+
+    Parameters
+    ----------
+    model : KernelMultiviewNMF
+        Its settings are used; it is not fitted itself.
+    views : dict, list, Views or array
+    seeds : iterable of int, default=range(10)
+
+    Returns
+    -------
+    DataFrame
+        One row per seed, one column per view.
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from viewloom.inspection import weights_over_seeds
+    >>> views, _ = vl.simulate.three_kinds(20, random_state=0)
+    >>> weights = weights_over_seeds(vl.KernelMultiviewNMF(n_clusters=3), views, seeds=[0, 1])
+    >>> weights.mean().idxmin()
+    'noise'
+    """
+    return _weights_over(model, views, "random_state", list(seeds)).rename_axis("seed")
+
+
+def weights_over_gamma(
+    model: KernelMultiviewNMF, views: Any, gammas: Iterable[float] = GAMMAS
+) -> pd.DataFrame:
+    """View weights as `gamma` varies: from a single view at 1 to equal weights.
+
+    Parameters
+    ----------
+    model : KernelMultiviewNMF
+        Its other settings are used; it is not fitted itself.
+    views : dict, list, Views or array
+    gammas : iterable of float
+
+    Returns
+    -------
+    DataFrame
+        One row per gamma, one column per view.
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from viewloom.inspection import weights_over_gamma
+    >>> views, _ = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0)
+    >>> weights_over_gamma(model, views, [1.0, 2.0, 1e6]).max(axis=1).round(2).to_list()
+    [1.0, ..., 0.33]
+    """
+    return _weights_over(model, views, "gamma", [float(gamma) for gamma in gammas])
+
+
+def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequence[str]) -> pd.DataFrame:
+    """Mean z-score of features in each cluster, over the samples that have the view.
+
+    Parameters
+    ----------
+    views : dict, list, Views or array
+    labels : (n,) array
+    view : str or int
+    features : sequence of str
+        Which features, for example the first of `feature_importance`.
+
+    Returns
+    -------
+    DataFrame
+        Features in rows, in the order given; clusters in columns. 0 where a feature does not vary, NaN where
+        no sample of a cluster has the view.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from viewloom.inspection import cluster_profiles
+    >>> scans = pd.DataFrame({"hippocampus": [1.0, 1.0, 3.0, 3.0], "icv": [5.0, 7.0, 5.0, 7.0]})
+    >>> profiles = cluster_profiles({"mri": scans}, [0, 0, 1, 1], "mri", ["hippocampus", "icv"])
+    >>> profiles.loc["hippocampus"].to_list()
+    [-1.0, 1.0]
+    """
+    views = Views(views)
+    labels = matched_values(labels, views.ids, "labels")
+    if labels.shape != (len(views),):
+        raise ValueError(f"labels has shape {labels.shape}, expected ({len(views)},).")
+    a = view_position(view, views.names)
+    name, rows = views.names[a], views.rows(a)
+    names = pd.Index(views.feature_names[name])
+    columns = names.get_indexer(pd.Index(_known(features, names, f"View {name!r}")))
+    X = views.blocks[a][rows][:, columns]
+    z = pd.DataFrame(_standardised(X.toarray() if sp.issparse(X) else X), columns=names[columns])
+    return z.groupby(labels[rows]).mean().reindex(np.unique(labels)).rename_axis("cluster").T
+
+
+def _memberships_without(fitted: FittedModel, samples: NewSamples, view: int) -> Array:
+    """Memberships (n x k) of samples from all views but one; NaN for those who lack it, or have no other."""
+    present = samples.present(len(fitted.names))
+    others = [a for a in range(len(fitted.names)) if a != view]
+    chosen = np.flatnonzero(present[:, view] & present[:, others].any(axis=1))
+    U = np.full((samples.n, fitted.n_clusters), np.nan)
+    U[chosen] = fitted.memberships(samples.taken(chosen, others), using=others)
+    return U
+
+
+def _moved(U: Array, V: Array) -> Array:
+    """Total variation between memberships along the last axis: the share that moves from one to the other."""
+    return np.asarray(np.abs(U - V).sum(axis=-1) / 2.0)
+
+
+def _mean_of_known(values: Array) -> Array:
+    """Mean over the first axis without NaN; NaN where there is nothing else."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _weights_over(model: KernelMultiviewNMF, views: Any, parameter: str, values: list[Any]) -> pd.DataFrame:
+    """Weights of the model at several values of a parameter that kernels and graphs do not depend on."""
+    views = Views(views)
+    rows: list[Array] = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="View .* of the weight")  # the point of showing them
+        for value in values:
+            if not rows:
+                first = clone(model).set_params(factored=False, **{parameter: value}).fit(views)
+            fitted = first.refit(**{parameter: value}) if rows else first
+            rows.append(fitted.view_weights_)
+    return pd.DataFrame(rows, columns=pd.Index(views.names), index=pd.Index(values, name=parameter))
+
+
+def _known(names: Iterable[str], among: Any, where: str) -> list[str]:
+    """The names as a list, all of which must be features."""
+    names = list(names)
+    unknown = sorted({str(name) for name in names} - {str(name) for name in among})
+    if unknown:
+        raise ValueError(f"{where} has no features {listed(unknown)}.")
+    return names
+
+
+def _standardised(X: Array) -> Array:
+    """Columns of mean zero and variance one; zeros where a column does not vary."""
+    centred = X - X.mean(axis=0)
+    spread = centred.std(axis=0)
+    varies = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+    return np.asarray(np.where(varies, centred / np.where(varies, spread, 1.0), 0.0))

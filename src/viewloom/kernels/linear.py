@@ -1,0 +1,66 @@
+"""Kernels with a finite factor: linear and cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from viewloom.kernels.base import PLAIN, Context
+from viewloom.kernels.geometry import CrossGeometry, Geometry
+from viewloom.kernels.operators import Factored, unit_rows
+from viewloom.kernels.shared_graph import WeftRows
+from viewloom.runtime.stored import Stored, StoredParameters
+
+
+class Linear(StoredParameters, tag="kernel.linear"):
+    """``k(x, y) = <x, y>``, kept as the factor ``X`` and never multiplied out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = Linear().fit(Geometry(np.array([[3.0, 4.0], [0.0, 2.0]])))
+    >>> fitted.operator.diagonal().round(6).tolist()
+    [1.0, 1.0]
+    """
+
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
+        """Kernel of the samples of a view."""
+        return FittedLinear.of(geometry.X, context.normalize)
+
+
+class Cosine(Linear, tag="kernel.cosine"):
+    """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, whatever the normalisation asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fitted = Cosine().fit(Geometry(np.array([[3.0, 4.0], [0.0, 2.0]])), Context(normalize=False))
+    >>> fitted.operator.diagonal().round(6).tolist()
+    [1.0, 1.0]
+    """
+
+    def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedLinear:
+        """Kernel of the samples of a view."""
+        return FittedLinear.of(geometry.X, True)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLinear(Stored, tag="kernel.linear.fitted", fields=("normalize", "operator")):
+    """``K = X X^T`` as a factor, rows of unit length if asked for."""
+
+    normalize: bool
+    operator: Factored
+
+    @classmethod
+    def of(cls, X: Any, normalize: bool) -> FittedLinear:
+        """The kernel of samples."""
+        return cls(normalize, factored_rows(X, normalize))
+
+    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+        """Factor of new samples."""
+        return factored_rows(cross.X, self.normalize)
+
+
+def factored_rows(X: Any, normalize: bool) -> Factored:
+    """Samples as a factor, of unit length if asked for."""
+    return Factored(unit_rows(X) if normalize else X)

@@ -1,0 +1,131 @@
+"""Nearest samples: exact in single precision, or nearly exact among very many."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from viewloom.kernels.operators import Factored
+
+Array = np.ndarray
+BLOCK_ROWS = 256  # whose distances are computed at a time
+GROUP = 16  # samples whose nearest one is found first
+RECALL, RECALL_SAMPLE = 0.98, 500  # of true neighbours that a search must find, and for how many samples
+CLOSE = 1e-4  # of a squared length, below which squared distances are not taken from products
+CELL_SAMPLE = 64  # samples per cell from which faiss learns where cells lie
+
+
+def fits_single(X: Any, Y: Any, count: int) -> bool:
+    """Whether `nearest_in_single` can answer."""
+    return _is_single(X) and _is_single(Y) and count <= len(Y) // GROUP
+
+
+def _is_single(X: Any) -> bool:
+    return isinstance(X, np.ndarray) and X.dtype == np.float32
+
+
+def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
+    """Distances and positions of the rows of Y nearest to each row of X, in single precision.
+
+    ``||y||^2 / 2 - <x, y>`` of a block of rows comes from one product, half of what double
+    precision takes. Both are centred first, so that little is lost in the difference.
+    """
+    centre = Y.mean(axis=0)
+    Y = Y - centre
+    surplus = -len(Y) % GROUP
+    half = np.pad(Factored(Y).diagonal() / 2, (0, surplus), constant_values=np.inf)
+    across = np.vstack([np.pad(-Y.T, ((0, 0), (0, surplus))), half])
+    distances, positions = np.empty((len(X), count)), np.empty((len(X), count), dtype=np.intp)
+    for start in range(0, len(X), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        x = X[rows] - centre
+        least, positions[rows] = least_in_rows(
+            np.pad(x, ((0, 0), (0, 1)), constant_values=1.0) @ across, count
+        )
+        distances[rows] = np.sqrt(np.maximum(2.0 * least + Factored(x).diagonal()[:, None], 0.0))
+    return distances, positions
+
+
+def nearest_to_few(X: Array, Y: Array, squared_lengths: Array, count: int) -> tuple[Array, Array]:
+    """The same in double precision, for few rows of X; ``||y||^2`` is given for all rows of Y."""
+    X = X.astype(np.float64, copy=False)
+    D = squared_lengths + (Factored(X).diagonal()[:, None] - 2.0 * (X @ Y.T))
+    rows, positions = np.arange(len(D))[:, None], D.argpartition(count - 1, axis=1)[:, :count]
+    least = D[rows, positions]
+    if (least < CLOSE * squared_lengths[positions]).any():  # the difference of large numbers
+        return _sorted_distances(X, Y, positions)
+    order = least.argsort(axis=1, kind="stable")
+    return np.sqrt(least[rows, order]), positions[rows, order]
+
+
+def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
+    """The least values of every row, rising, and their places.
+
+    So many groups of columns have a value no larger than the bound; only values up to it are sorted.
+    """
+    n, m = table.shape
+    minima = table.reshape(n, GROUP, m // GROUP).min(axis=1)
+    bound = np.partition(minima, count - 1, axis=1)[:, count - 1 : count]
+    row, column = np.divmod(np.flatnonzero(table <= bound), m)
+    place = np.arange(len(row)) - np.searchsorted(row, np.arange(n))[row]
+    values = np.full((n, place.max() + 1), np.inf, dtype=table.dtype)
+    columns = np.zeros(values.shape, dtype=np.intp)
+    values[row, place], columns[row, place] = table[row, column], column
+    order = np.argsort(values, axis=1)[:, :count]
+    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
+
+
+def approximate_neighbours(X: Array, count: int) -> tuple[Array, Array]:
+    """Distances and positions of the nearest other samples (n x count), nearly all of them the true ones.
+
+    Samples lie in cells around centres of k-means, and a search looks into the nearest cells only: so
+    many that on a few hundred samples, which are compared with all, `RECALL` of the neighbours are
+    found. Distances are exact, and the same data gives the same answer. Needs faiss.
+    """
+    faiss: Any = import_module("faiss")
+    C = np.ascontiguousarray(X - X.mean(axis=0), dtype=np.float32)
+    index = _cells(faiss, C)
+    probe = C[:: -(-len(C) // RECALL_SAMPLE)]
+    truth = faiss.knn(probe, C, count + 1)[1]
+    while index.nprobe < index.nlist and _recall(index.search(probe, count + 1)[1], truth) < RECALL:
+        index.nprobe *= 2
+    found = index.search(C, count + 1)[1]
+    short = np.flatnonzero(found[:, -1] < 0)  # cells with too few samples
+    if len(short):
+        found[short] = faiss.knn(C[short], C, count + 1)[1]
+    return _sorted_distances(X, X, _without_self(found))
+
+
+def _cells(faiss: Any, C: Array) -> Any:
+    n, d = C.shape
+    count = int(2 * np.sqrt(n))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(d), d, count)
+    index.train(C[:: max(n // (CELL_SAMPLE * count), 1)])
+    index.add(C)
+    index.nprobe = 4
+    return index
+
+
+def _recall(found: Array, truth: Array) -> float:
+    """Share of the true neighbours that were found."""
+    return float((found[:, :, None] == truth[:, None, :]).any(axis=1).mean())
+
+
+def _without_self(positions: Array) -> Array:
+    """Neighbours of every sample other than itself; the last is left out where it is not among them."""
+    own = positions == np.arange(len(positions))[:, None]
+    own[~own.any(axis=1), -1] = True
+    return positions[~own].reshape(len(positions), -1)
+
+
+def _sorted_distances(X: Array, Y: Array, positions: Array) -> tuple[Array, Array]:
+    """Distances to the rows of Y at given positions, in double precision and rising, and those positions."""
+    distances = np.empty(positions.shape)
+    for start in range(0, len(X), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        gaps = Y[positions[rows]].astype(np.float64, copy=False) - X[rows, None]
+        distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", gaps, gaps))
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(positions, order, axis=1)

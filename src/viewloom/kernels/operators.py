@@ -1,0 +1,324 @@
+"""What the solver may ask of a Gram matrix or a graph, whether dense, sparse or factored.
+
+A symmetric n x n matrix ``K`` meets the solver only through products with memberships ``G`` (k x n):
+
+``project(G)``    what has to be known of ``G K``, as sums over samples: a `Projection`;
+``lift(M)``       the rows of ``G K`` again, for the samples this operator holds;
+``codebook(Pt)``  what new samples need of ``P^T`` (k x n): then ``P^T K`` of new samples is
+                  ``place(rows).lift(codebook)``.
+
+A dense or sparse ``K`` is projected once, into k x n numbers. A factored ``K = Z Z^T`` is projected into
+the k x m numbers ``G Z``, which add up over blocks of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from viewloom.runtime.stored import Stored
+
+Array = np.ndarray
+DENSE_EIGEN_SIZE = 400  # below this LAPACK is faster than Lanczos
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Sums over samples that describe ``G K``: ``M``, and ``quad = G K G^T`` (k x k)."""
+
+    M: Array
+    local_quad: Array | None = None  # None where quad = M M^T
+
+    @property
+    def quad(self) -> Array:
+        """``G K G^T``, in double precision."""
+        if self.local_quad is not None:
+            return self.local_quad
+        M = np.asarray(self.M, dtype=np.float64)
+        return M @ M.T
+
+    def __add__(self, other: Projection) -> Projection:
+        if self.local_quad is not None:
+            raise ValueError("Only factored operators can be split into blocks of samples.")
+        return Projection(self.M + other.M)
+
+
+class Operator(Protocol):
+    """A symmetric positive semidefinite matrix, or the rows of one for new samples."""
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of its numbers."""
+
+    def project(self, G: Array) -> Projection:
+        """Sums over samples from which `lift` gives ``G K``."""
+
+    def lift(self, M: Array) -> Array:
+        """``G K`` (k x n) from the sums."""
+
+    def codebook(self, Pt: Array) -> Array:
+        """What `lift` of new samples needs of ``P^T``."""
+
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
+
+    def features(self, rank: int) -> Array:
+        """N x rank factor whose Gram matrix is the best approximation of that rank."""
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, ``H = I - 11^T / n``, in falling order."""
+
+    def mean(self) -> float:
+        """Mean of all entries, ``1^T K 1 / n^2``."""
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+
+
+class Explicit:
+    """A matrix whose entries are stored, dense or sparse."""
+
+    def __init__(self, K: Any) -> None:
+        self.K = K
+        self._features: dict[int, Array] = {}  # by rank: eigenvectors take many passes over the matrix
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+        return int(self.K.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the entries."""
+        return self.K.dtype
+
+    def project(self, G: Array) -> Projection:
+        """``M = G K``, with its quadratic form."""
+        M = np.ascontiguousarray((self.K @ G.T).T) if sp.issparse(self.K) else G @ self.K
+        return Projection(M, np.asarray(M @ G.T, dtype=np.float64))
+
+    def lift(self, M: Array) -> Array:
+        """``M`` is ``G K`` already."""
+        return M
+
+    def codebook(self, Pt: Array) -> Array:
+        """New samples need all of ``P^T``."""
+        return Pt
+
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
+        return np.asarray(self.K.diagonal())
+
+    def features(self, rank: int) -> Array:
+        """Factor of the best approximation of this rank (n x rank)."""
+        if rank not in self._features:
+            values, vectors = top_eigenpairs(self.K, rank)
+            self._features[rank] = vectors * np.sqrt(np.maximum(values, 0.0))
+        return self._features[rank]
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
+        if rank < 1:
+            return np.zeros(0)
+        n, means = self.size, np.asarray(self.K.mean(axis=0)).ravel()
+        if n <= DENSE_EIGEN_SIZE:
+            K = self.K.toarray() if sp.issparse(self.K) else np.asarray(self.K, dtype=np.float64)
+            centred = K - means - means[:, None] + means.mean()
+            return top_eigenpairs(centred, rank)[0]
+
+        def matvec(x: Array) -> Array:
+            x = x - x.mean()
+            y = self.K @ x
+            return np.asarray(y - y.mean())
+
+        return top_eigenpairs(LinearOperator((n, n), matvec=matvec, dtype=np.float64), rank)[0]
+
+    def mean(self) -> float:
+        """Mean of all entries."""
+        return float(self.K.mean(dtype=np.float64))
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum(dtype=np.float64))
+
+
+class Factored(Stored, tag="factor", fields=("Z",)):
+    """``K = Z Z^T`` with a dense or sparse factor ``Z`` (n x m)."""
+
+    def __init__(self, Z: Any) -> None:
+        self.Z = Z
+
+    @property
+    def size(self) -> int:
+        """Number of samples."""
+        return int(self.Z.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the factor."""
+        return self.Z.dtype
+
+    def project(self, G: Array) -> Projection:
+        """``M = G Z``."""
+        M = np.asarray((self.Z.T @ G.T).T) if sp.issparse(self.Z) else G @ self.Z
+        return Projection(np.asarray(M, dtype=np.float64))
+
+    def lift(self, M: Array) -> Array:
+        """``G K = M Z^T``, in the precision of ``Z``."""
+        M = M.astype(self.Z.dtype, copy=False)
+        return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
+
+    def codebook(self, Pt: Array) -> Array:
+        """``P^T Z``, all that new samples need."""
+        return self.project(Pt).M
+
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
+        if sp.issparse(self.Z):
+            return np.asarray(self.Z.multiply(self.Z).sum(axis=1)).ravel()
+        return np.einsum("ij,ij->i", self.Z, self.Z)
+
+    def features(self, rank: int) -> Array:
+        """Factor of the best approximation of this rank (n x rank)."""
+        n, m = self.Z.shape
+        if m <= rank:
+            return self.Z.toarray() if sp.issparse(self.Z) else self.Z
+        if m <= n:
+            values, V = top_eigenpairs(dense(self.Z.T @ self.Z), rank)
+            return np.asarray(self.Z @ V)
+        values, U = top_eigenpairs(dense(self.Z @ self.Z.T), rank)
+        return U * np.sqrt(np.maximum(values, 0.0))
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
+        n, m = self.Z.shape
+        if m > n:
+            return Explicit(dense(self.Z @ self.Z.T)).centred_spectrum(rank)
+        return self.moments().centred_spectrum(rank)
+
+    def mean(self) -> float:
+        """Mean of all entries."""
+        mean = np.asarray(self.Z.mean(axis=0, dtype=np.float64)).ravel()
+        return float(mean @ mean)
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum(dtype=np.float64))
+
+    def moments(self) -> Moments:
+        """Sums over samples that tell the spectrum; those of several blocks add up."""
+        total = np.asarray(self.Z.sum(axis=0, dtype=np.float64)).ravel()
+        return Moments(self.size, total, dense(self.Z.T @ self.Z))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is known of ``K = Z Z^T`` from ``n``, ``Z^T 1`` and ``Z^T Z``."""
+
+    size: int
+    total: Array  # m
+    second: Array  # m x m
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.size + other.size, self.total + other.total, self.second + other.second)
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(np.trace(self.second))
+
+    def mean(self) -> float:
+        """Mean of all entries."""
+        return float(self.total @ self.total) / max(self.size, 1) ** 2
+
+    def centred_spectrum(self, rank: int) -> Array:
+        """Largest eigenvalues of ``H K H``, falling."""
+        if rank < 1:
+            return np.zeros(0)
+        covariance = self.second - np.outer(self.total, self.total) / max(self.size, 1)
+        values = top_eigenpairs(covariance, min(rank, len(self.total)))[0]
+        return np.pad(values, (0, rank - len(values)))
+
+
+class Cross:
+    """Rows ``k(new, train)`` (n_new x n) of an explicit matrix, for new samples."""
+
+    def __init__(self, rows: Any, diagonal: Array) -> None:
+        self.rows = rows
+        self._diagonal = diagonal
+
+    @property
+    def size(self) -> int:
+        """Number of new samples."""
+        return int(self.rows.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the entries."""
+        return self.rows.dtype
+
+    def lift(self, M: Array) -> Array:
+        """``P^T K`` of new samples from a codebook."""
+        return np.asarray((self.rows @ M.T).T) if sp.issparse(self.rows) else M @ self.rows.T
+
+    def diagonal(self) -> Array:
+        """``k(x, x)`` of new samples."""
+        return self._diagonal
+
+
+def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
+    """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, the same for the same input."""
+    n = K.shape[0]
+    rank = min(rank, n)
+    if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:
+        full = K @ np.eye(n) if isinstance(K, LinearOperator) else dense(K)
+        values, vectors = _largest(np.asarray(full, dtype=np.float64), rank)
+    else:
+        dtype = np.result_type(K.dtype, np.float32)  # whole numbers become floats
+        K = K if isinstance(K, LinearOperator) else K.astype(dtype, copy=False)
+        v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
+        if not np.any(K @ v0):
+            return np.zeros(rank), np.eye(n, rank)  # the zero matrix, which ARPACK refuses
+        values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=tol if dtype == np.float64 else 0.0)
+    order = np.argsort(-values, kind="stable")
+    return np.asarray(values[order], dtype=np.float64), vectors[:, order]
+
+
+def _largest(K: Array, rank: int) -> tuple[Array, Array]:
+    n = len(K)
+    values, vectors = scipy.linalg.eigh(K, subset_by_index=(n - rank, n - 1))
+    if len(values) == rank:
+        return values, vectors
+    values, vectors = scipy.linalg.eigh(K, driver="evd")  # LAPACK's search loses equal eigenvalues
+    return values[-rank:], vectors[:, -rank:]
+
+
+def unit_rows(X: Any) -> Any:
+    """Rows of length one; rows of zeros stay."""
+    norms = np.sqrt(Factored(X).diagonal())
+    inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    return scaled(X, inverse.astype(X.dtype))
+
+
+def scaled(X: Any, left: Array, right: Array | None = None) -> Any:
+    """``diag(left) X diag(right)``, dense or sparse."""
+    if isinstance(X, np.ndarray):
+        return X * left[:, None] if right is None else X * left[:, None] * right
+    X = sp.csr_array(X)
+    values = X.data * np.repeat(left, np.diff(X.indptr))
+    if right is not None:
+        values *= right[X.indices]
+    return sp.csr_array((values, X.indices.copy(), X.indptr.copy()), shape=X.shape)
+
+
+def dense(K: Any) -> Array:
+    """A matrix as an array."""
+    return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Estimators, what they share, and models in files."""

@@ -1,0 +1,225 @@
+"""What every viewloom estimator shares: checking views, labels and prediction."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from viewloom.data.alignment import align, check_trainable
+from viewloom.data.checks import components, per_view, view_position
+from viewloom.data.frames import as_table
+from viewloom.data.matching import SELECT, match_rows, row_index
+from viewloom.data.naming import listed
+from viewloom.data.row_sources import Blocks, is_remote, whole
+from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview
+from viewloom.runtime.stored import Stored
+
+Array = np.ndarray
+COLLAPSED = 0.9  # a view with more than this weight is worth a warning
+
+
+class MultiviewClusterer(
+    Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """Base of the estimators: `transform` gives memberships, `predict` the largest of them."""
+
+    n_clusters: int
+    view_names_: list[str]
+    labels_: Array
+    memberships_: Array
+
+    def _check_views(self, X: Any, *, allow_nan: bool = False) -> Views:
+        """Views to be fitted, checked; remembers names and features."""
+        X = self._whole(X)
+        views = Views(X, allow_nan=allow_nan)
+        if _is_one_matrix(X):
+            validate_data(self, X, reset=True, skip_check_array=True)
+        else:
+            self.n_features_in_ = views.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            _warn_of_split(X)
+        check_trainable(views, self.n_clusters)
+        check_start(getattr(self, "init", None), views.ids)
+        self.view_names_ = views.names
+        self.view_features_ = views.feature_names
+        return views
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError where a parameter cannot be."""
+        self._validate_params()
+
+    def check_input(self, X: Any) -> None:
+        """Raise what `fit` would raise of parameters or views, without fitting."""
+        other = clone(self)
+        other.check_parameters()
+        other._check_views(X)
+
+    def _check_new_views(self, X: Any) -> Views:
+        """New samples, aligned with the fitted views."""
+        check_is_fitted(self)
+        X = self._whole(X, self.view_names_)
+        checked = _is_one_matrix(X) and self.view_names_ == ["view0"]  # fitted on one matrix, too
+        if checked:
+            views = Views(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            X = views
+        return align(X, self.view_names_, self.view_features_, names_checked=checked)
+
+    def _check_head(self, blocks: Blocks, X: Any) -> None:
+        """Refuse one long matrix by its first row where scikit-learn would refuse a short one."""
+        if _is_one_matrix(X) and not is_remote(X):
+            self._check_new_views(blocks.parts(0, 1)[0])
+
+    @staticmethod
+    def _whole(X: Any, names: list[str] | None = None) -> Any:
+        """Data in memory; a single table as a frame or an array."""
+        X = whole(X, names)
+        return as_table(X) if _is_one_matrix(X) else X
+
+    def aligned(self, X: Any) -> Views:
+        """New samples as the views of the fit: checked, in its order, absent views included."""
+        return self._check_new_views(X)
+
+    def transform(self, X: Any) -> Array:
+        """Memberships of samples (n x k), rows sum to one. Absent views are allowed."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Array:
+        """Cluster of each sample, from whatever views it has.
+
+        Parameters
+        ----------
+        X : dict, list, Views or array
+            New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
+        """
+        return np.asarray(np.argmax(_values(self.transform(X)), axis=1))
+
+    def _position(self, view: str | int) -> int:
+        """Position of a view given by name or number."""
+        return view_position(view, self.view_names_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _is_one_matrix(X: Any) -> bool:
+    return not isinstance(X, Views) and not is_multiview(X)
+
+
+def _warn_of_split(X: Any) -> None:
+    """Warn of a list that scikit-learn has probably split by views."""
+    if isinstance(X, (list, tuple)) and len(X) == 1:
+        _warn(f"X is a list of one view. {SPLIT_BY_VIEWS}", UserWarning)
+
+
+def as_memberships(G_star: Array) -> Array:
+    """``G_star`` (k x n) as n x k with rows that sum to one; a sample in no cluster is in all alike."""
+    U = np.array(G_star.T, dtype=np.float64, order="C")
+    U[~(U.sum(axis=1) > 0.0)] = 1.0
+    U /= U.sum(axis=1, keepdims=True)
+    return U
+
+
+def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
+    """A parameter with one non-negative number per view."""
+    try:
+        values = np.array(per_view(value, names, what), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must be a number, or one number per view: {error}") from error
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
+    return values
+
+
+def given_start(init: Any, n: int, n_clusters: int) -> Array:
+    """Memberships given as n x k, checked, as k x n."""
+    U = np.array(as_table(init), dtype=np.float64)
+    if U.shape != (n, n_clusters):
+        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
+    if not np.isfinite(U).all() or (U < 0.0).any():
+        raise ValueError("init must be finite and non-negative.")
+    return np.ascontiguousarray(U.T)
+
+
+def check_start(init: Any, ids: Any) -> None:
+    """Refuse memberships to start from whose index is not that of the samples."""
+    index = row_index(init)
+    if index is not None:
+        _, orders = match_rows({"the samples": ids, "init": index}, SELECT)
+        if orders["init"] is not None:
+            raise ValueError(f"init has the ids of the samples in another order. {SELECT}")
+
+
+def scattered(rows: Any, G: Array, n: int) -> Array:
+    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
+    U = np.full((n, G.shape[0]), np.nan, dtype=G.dtype)
+    U[rows] = as_memberships(G)
+    return U
+
+
+def warn_if_unfinished(model: Any, remedy: str) -> None:
+    """Warn of a fit that was cut short, and of clusters that nobody is in."""
+    if not model.converged_:
+        _warn(
+            f"The objective was still falling after {model.n_iter_} iterations; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+    empty = model.n_clusters - len(np.unique(model.labels_))
+    if empty:
+        _warn(f"{empty} of {model.n_clusters} clusters have no samples; {remedy}.", ConvergenceWarning)
+
+
+def warn_if_apart(model: Any) -> None:
+    """Warn if no sample links some views to the others, so that clusters have nothing in common there."""
+    present = np.column_stack([~np.isnan(U[:, 0]) for U in model.view_memberships_])
+    groups = components(present)
+    if groups.any():
+        parts = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+        found = "; ".join(
+            f"{listed([model.view_names_[a] for a in part])} ({present[:, part].any(axis=1).sum()} samples)"
+            for part in parts
+        )
+        _warn(
+            f"The views fall into {len(parts)} groups that no sample has in common: {found}. Clusters of one "
+            "group cannot be matched with those of another: fit them separately, or add samples that "
+            "link them.",
+            UserWarning,
+        )
+
+
+def warn_if_collapsed(model: Any, meaning: str) -> None:
+    """Warn if learned weights have collapsed onto one view."""
+    heaviest = int(np.argmax(model.view_weights_))
+    weight = model.view_weights_[heaviest]
+    if len(model.view_weights_) > 1 and weight > COLLAPSED and model.gamma > 1.0:
+        _warn(
+            f"View {model.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters are "
+            f"almost its alone. {meaning}",
+            UserWarning,
+        )
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    warnings.warn(message, category, stacklevel=5)  # the caller of fit
+
+
+def _values(memberships: Any) -> Array:
+    return np.asarray(memberships)  # set_output may have made it a DataFrame

@@ -1,0 +1,347 @@
+"""The fitted model: the one object behind a fitted `KernelMultiviewNMF`.
+
+It owns the scalers, kernels and graphs of the views, the solution and the range of the losses. Estimators
+hold parameters and attributes; inspection, selection, runs and persistence call the public methods here.
+There are two of them: `ExactModel` keeps the training samples, `LandmarkModel` keeps landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from viewloom.data.row_sources import Blocks
+from viewloom.data.views import Views
+from viewloom.kernels.geometry import GramGeometry
+from viewloom.kernels.graphs import FittedGaussianGraph
+from viewloom.kernels.linear import FittedLinear
+from viewloom.kernels.pairwise import FittedPairwise
+from viewloom.models.base import as_memberships
+from viewloom.models.fitting import (
+    BUILDING,
+    Parameters,
+    Progress,
+    Solution,
+    build,
+    needs_landmarks,
+    solve_by_landmarks,
+    solve_exactly,
+)
+from viewloom.models.importance import linear_importance, permutation_importance
+from viewloom.models.landmark_problem import rescale, tied
+from viewloom.models.problem import NewSamples, Problem, consensus_error
+from viewloom.runtime.stored import Stored
+from viewloom.runtime.threads import one_blas_thread, threads_for
+from viewloom.solver.placement import consensus_of
+from viewloom.solver.shard import Shard, ViewMessage
+from viewloom.solver.updates import PROJECTIONS
+
+__all__ = ["ExactModel", "FittedModel", "LandmarkModel", "Parameters", "Placed", "needs_landmarks"]
+
+Array = np.ndarray
+PLACED_ROWS = 2048  # new samples at a time, so that memory is used again
+NEIGHBOURS = 5  # whose mean distance tells how far a sample is
+STATE = ("names", "features", "problem", "codebooks", "weights", "loss_range", "membership", "sharpness")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """New samples where the fitted centroids and the consensus of their views put them."""
+
+    shard: Shard
+    codebooks: list[ViewMessage]  # of the views they have
+    views: list[int]  # positions of these views in the model
+
+    @property
+    def memberships(self) -> Array:
+        """Consensus memberships (n x k), rows sum to one."""
+        return as_memberships(self.shard.G_star)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(Stored):
+    """What a fit leaves behind; see `ExactModel` and `LandmarkModel`.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the views.
+    features : dict of str to array
+        Names of the features of each view.
+    problem : Problem
+        Scalers, kernels and graphs, of the training samples or of the landmarks.
+    codebooks : list of ViewMessage
+        Centroids of each view, in the form that new samples need.
+    weights : (v,) array
+    loss_range : (2, v) array
+        Per sample, the least loss of each view and how far that of a single cluster lies above it.
+    membership : str
+    sharpness : float
+    parameters : Parameters or None
+        What was fitted with; None in a model that was loaded.
+    solution : Solution or None
+        Results of the training samples; None in a model that was loaded.
+    """
+
+    EXACT: ClassVar[bool]  # whether it keeps the training samples themselves
+
+    names: list[str]
+    features: dict[str, Array]
+    problem: Problem
+    codebooks: list[ViewMessage]
+    weights: Array
+    loss_range: Array
+    membership: str
+    sharpness: float
+    parameters: Parameters | None = None
+    solution: Solution | None = None
+
+    @property
+    def holds_training_rows(self) -> bool:
+        """Whether new samples are placed by rows of single training samples."""
+        raise NotImplementedError
+
+    @property
+    def results(self) -> Solution:
+        """Results of the training samples, right after a fit."""
+        if self.solution is None:
+            raise ValueError("A model that was loaded holds no solution of its training samples; fit again.")
+        return self.solution
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return len(self.codebooks[0].A)
+
+    @property
+    def samples(self) -> NewSamples:
+        """The samples that are kept, training samples or landmarks, scaled."""
+        return self.problem.samples
+
+    def scaled(self, views: Views) -> NewSamples:
+        """New samples, in views that are aligned with those of the fit, brought to its scale."""
+        if views.names != self.names:
+            raise ValueError(f"Views {views.names} are not those of the fit, {self.names}: align them first.")
+        return self.problem.new_samples(views)
+
+    def place(self, views: Views | NewSamples) -> Placed:
+        """New samples moved to where the fitted centroids and the consensus of their views put them."""
+        samples = self.scaled(views) if isinstance(views, Views) else views
+        with self._threads():
+            shard, codebooks = self._reaching(samples)
+            shard.start(consensus_of(shard, codebooks, samples.n))
+        return Placed(shard, codebooks, list(samples.rows))
+
+    def memberships(self, views: Views | NewSamples, using: Iterable[int] | None = None) -> Array:
+        """Consensus memberships of new samples (n x k).
+
+        Parameters
+        ----------
+        views : Views or NewSamples
+            Aligned with the views of the fit; or samples that are scaled already.
+        using : iterable of int, optional
+            Positions of the views that are used; all where None. A sample that has none of them gets NaN.
+        """
+        if using is not None:
+            return self._memberships_using(views, list(using))
+        if isinstance(views, NewSamples):
+            return self.place(views).memberships
+        parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
+        return as_memberships(np.hstack([self.place(part).shard.G_star for part in parts]))
+
+    def score(self, views: Views) -> float:
+        """Minus the calibrated error with which consensus memberships reconstruct views, by their weights."""
+        placed = self.place(views)
+        pairs = zip(placed.shard.blocks, placed.codebooks, strict=True)
+        with self._threads():
+            errors = np.array([consensus_error(placed.shard, block, m) for block, m in pairs])
+        least, span = self.loss_range[:, placed.views]
+        weights = self.weights[placed.views]
+        total = float(weights.sum()) or 1.0  # one-hot weights on a view that nobody has
+        return -float(weights @ ((errors - least) / span)) / total
+
+    def distances(self, views: Views) -> Array:
+        """Mean distance (n x v) to the nearest five samples that are kept; NaN where a view is absent."""
+        samples = self.scaled(views)
+        found = np.full((samples.n, len(self.names)), np.nan)
+        for a, X in samples.scaled.items():
+            found[samples.rows[a], a] = _mean_distance(self.problem.views[a].geometry.to(X))
+        return found
+
+    def training_distances(self, views: Views) -> Array:
+        """`distances` of the training samples to others, themselves left out."""
+        raise NotImplementedError
+
+    def refit(self, **parameters: Any) -> Self:
+        """Another model on the same kernels and graphs, with some parameters changed.
+
+        For searches over `lam`, `theta`, `gamma`, starts and the like; parameters that kernels or graphs
+        depend on cannot be changed.
+        """
+        raise NotImplementedError
+
+    def importance(self, view: int, rng: np.random.RandomState, n_repeats: int = 1) -> pd.DataFrame:
+        """How much each feature of a view counts: see `KernelMultiviewNMF.feature_importance`."""
+        name, fitted = self.names[view], self.problem.views[view]
+        if isinstance(fitted.kernel, FittedLinear):
+            return linear_importance(self.codebooks[view].C.T, self.features[name])
+        if isinstance(fitted.geometry, GramGeometry):
+            raise ValueError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
+        return permutation_importance(
+            lambda X: self.memberships(NewSamples.of_one_view(view, X)),
+            fitted.geometry.X,
+            self.features[name],
+            rng,
+            n_repeats,
+        )
+
+    def _memberships_using(self, views: Views | NewSamples, using: list[int]) -> Array:
+        samples = self.scaled(views) if isinstance(views, Views) else views
+        chosen = samples.present(len(self.names))[:, using].any(axis=1)
+        U = np.full((samples.n, self.n_clusters), np.nan)
+        if chosen.any():
+            U[chosen] = self.place(samples.taken(np.flatnonzero(chosen), using)).memberships
+        return U
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """As many threads as placing new samples among those that are kept is worth."""
+        views = self.problem.views
+        entrywise = [
+            isinstance(view.kernel, FittedPairwise) or isinstance(view.graph, FittedGaussianGraph)
+            for view in views
+        ]
+        return threads_for(max(view.geometry.size for view in views), dense=any(entrywise))
+
+    def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
+        """New samples as a shard, and the codebooks of the views they have."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExactModel(FittedModel, tag="model.exact", fields=STATE):
+    """A model that keeps its training samples: new ones are placed by their kernels with all of them."""
+
+    EXACT: ClassVar[bool] = True
+
+    @classmethod
+    def fit(cls, views: Views, p: Parameters) -> ExactModel:
+        """Build kernels and graphs of the views, and solve."""
+        with p.threads(len(views)):
+            return cls.of(build(views, p), views.feature_names, p)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, features: dict[str, Array], p: Parameters, progress: Progress | None = None
+    ) -> ExactModel:
+        """Solve on kernels and graphs that are built already."""
+        solution = solve_exactly(problem, p, progress)
+        return cls(names=problem.names, features=features, problem=problem, **_solved(solution, p))
+
+    @property
+    def holds_training_rows(self) -> bool:
+        """Always."""
+        return True
+
+    def training_distances(self, views: Views) -> Array:
+        """`distances` of the training samples to others, themselves left out."""
+        found = np.full((self.problem.n, len(self.names)), np.nan)
+        for a, view in enumerate(self.problem.views):
+            found[view.rows, a] = _mean_distance(view.geometry)
+        return found
+
+    def refit(self, **parameters: Any) -> ExactModel:
+        """Another model on the same kernels and graphs, with some parameters changed."""
+        if self.parameters is None:
+            raise ValueError("A model that was loaded holds no kernels of its training samples; fit again.")
+        building = sorted(set(parameters) & set(BUILDING))
+        if building:
+            raise ValueError(f"Kernels and graphs depend on {building}; fit again to change them.")
+        p = replace(self.parameters, **parameters)
+        wanted = p.graphs(self.names)
+        lacking = [
+            a for a, view in enumerate(self.problem.views) if view.graph is None and wanted[a] is not None
+        ]
+        if lacking:
+            raise ValueError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
+        with p.threads(self.problem.n):
+            return self.of(self.problem, self.features, p)
+
+    def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
+        return self.problem.place(samples, self.codebooks, PROJECTIONS[self.membership], self.sharpness)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "scales", "mixed")):
+    """A model that keeps landmarks: samples are placed by their ties to them.
+
+    Attributes
+    ----------
+    n : int
+        Number of training samples.
+    scales : list of (m,) arrays or None
+        How much a tie to each landmark counts: see `viewloom.models.fitting.Tied`.
+    mixed : bool
+        Whether landmarks are means of samples, so that no sample is kept.
+    """
+
+    EXACT: ClassVar[bool] = False
+
+    n: int
+    scales: list[Array | None]
+    mixed: bool = False
+
+    @classmethod
+    def fit(cls, sample: Views, blocks: Blocks, p: Parameters, rng: np.random.RandomState) -> LandmarkModel:
+        """Make landmarks of a sample of the blocks, tie all rows to them, and solve."""
+        with one_blas_thread():
+            ties, solution = solve_by_landmarks(sample, blocks, p, rng)
+        return cls(
+            names=sample.names,
+            features=sample.feature_names,
+            problem=ties.problem,
+            n=blocks.n,
+            scales=ties.scales,
+            mixed=ties.mixed,
+            **_solved(solution, p),
+        )
+
+    @property
+    def holds_training_rows(self) -> bool:
+        """Unless landmarks are mixtures of samples."""
+        return not self.mixed
+
+    def training_distances(self, views: Views) -> Array:
+        """`distances` of the training samples to the landmarks."""
+        return self.distances(views)
+
+    def refit(self, **parameters: Any) -> LandmarkModel:
+        """Refused: the ties of the training samples are not kept."""
+        raise ValueError("A model fitted by landmarks does not keep the ties of its samples; fit again.")
+
+    def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
+        shard = tied(self.problem, samples, PROJECTIONS[self.membership], self.sharpness)
+        rescale(shard, self.scales)
+        seen = list(samples.rows)
+        return replace(shard, blocks=[shard.blocks[a] for a in seen]), [self.codebooks[a] for a in seen]
+
+
+def _solved(solution: Solution, p: Parameters) -> dict[str, Any]:
+    """What both kinds of models take from a solution and its parameters."""
+    return {
+        "codebooks": solution.codebooks,
+        "weights": solution.weights,
+        "loss_range": solution.loss_range,
+        "membership": p.membership,
+        "sharpness": p.sharpness,
+        "parameters": p,
+        "solution": solution,
+    }
+
+
+def _mean_distance(geometry: Any) -> Array:
+    return np.asarray(geometry.neighbours(NEIGHBOURS)[0].mean(axis=1))

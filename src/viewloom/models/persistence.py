@@ -1,0 +1,353 @@
+"""Models in one file that can carry no code: numbers as safetensors, the rest as JSON.
+
+The file is a safetensors file. Its tensors are called ``0``, ``1``, ...; its metadata has one entry,
+``viewloom``, a JSON object of
+
+``format``    "viewloom-model";
+``version``   of this layout, a whole number (see `VERSION`);
+``holds``     "training rows" or "landmarks": what a reader could learn of subjects;
+``digest``    SHA-256 over structure and tensors, so that damage is noticed;
+``model``     JSON. Objects are ``{"tag": tag, "version": number, "state": {name: value, ...}}``, arrays are
+              ``{"tensor": name}``, everything else is itself;
+``extra``     JSON of what the caller stored beside the model.
+
+Reading makes objects of registered tags only (`viewloom.runtime.stored`), from their state. Names of
+classes are no part of the format. Files of format 1 are read by way of `viewloom.models.persistence_v1`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClusterMixin
+
+from viewloom.models.persistence_v1 import upgraded
+from viewloom.runtime.errors import InputError
+from viewloom.runtime.files import special, whole
+from viewloom.runtime.stored import REGISTRY, tag_of
+
+Array = np.ndarray
+FORMAT, VERSION = "viewloom-model", 2
+KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
+LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
+DEEPEST = 40
+MODELS = ("viewloom.models.kernel_nmf", "viewloom.models.baselines")  # import them, and all tags are known
+DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
+STORES = ("auto", "landmarks")
+PathLike = str | os.PathLike[str]
+
+
+class DamagedFile(InputError):
+    """A file that is no model, or no longer the one that was written."""
+
+
+class UnknownTag(DamagedFile):
+    """A model with an object of somebody's own whose class is not known where it is loaded."""
+
+
+def save(
+    model: Any,
+    path: PathLike,
+    *,
+    store: str = "auto",
+    extra: Mapping[str, Any] | None = None,
+    arrays: Mapping[str, Array] | None = None,
+    mode: int = 0o666,
+) -> None:
+    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it.
+
+    `mode` are the permissions of the file, less what the umask takes away.
+    """
+    if store not in STORES:
+        raise ValueError(f"store must be one of {list(STORES)}, got {store!r}.")
+    holds = "landmarks" if model.needs_no_training_rows else "training rows"
+    if store == "landmarks" and holds != store:
+        raise ValueError(
+            "This model places new samples by its training rows, so it cannot be stored without them; "
+            "fit with factored=True, or a number of landmarks below a third of the samples. Views of counts, "
+            "which cannot be averaged, need scale='standard'."
+        )
+    tensors = Tensors()
+    structure = _text(_encoded(model.without_samples() if store == "landmarks" else model, tensors))
+    beside = _text({"extra": dict(extra or {}), "arrays": _encoded(dict(arrays or {}), tensors)})
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "holds": holds,
+        "model": structure,
+        "extra": beside,
+    }
+    metadata["digest"] = _digest(metadata, tensors.arrays)
+    with whole(path, mode) as part:
+        _write(part, tensors.arrays, {KEY: _text(metadata)})
+
+
+def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
+    """Write tensors; what the system refuses is an OSError, not safetensors' own."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file(dict(arrays), path, metadata)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+
+def load(path: PathLike) -> Any:
+    """A model that was saved before.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    The fitted model.
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is no model, was cut or changed, or comes from a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import viewloom as vl
+    >>> views, y = vl.simulate.blobs_views(60, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> path = tempfile.mkdtemp() + "/model.safetensors"
+    >>> model.save(path)
+    >>> bool((vl.load(path).predict(views) == model.predict(views)).all())
+    True
+    """
+    return load_with(path)[0]
+
+
+def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
+    """A saved model with the `extra` and the `arrays` that were stored beside it."""
+    metadata, arrays = _read(path)
+    for home in MODELS:
+        import_module(home)
+    if metadata["digest"] != _digest(metadata, arrays):
+        raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
+    model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))
+    model = _decoded(_as_format_2(model) if metadata["version"] == "1" else model, arrays)
+    if not (isinstance(model, ClusterMixin) and _is_beside(beside)):
+        raise DamagedFile(f"{_name(path)} holds something else than a model.")
+    return model, beside["extra"], _decoded(beside["arrays"], arrays)
+
+
+def _is_beside(value: Any) -> bool:
+    """Whether this is what `save` stores beside a model."""
+    return (
+        isinstance(value, dict)
+        and set(value) == {"extra", "arrays"}
+        and isinstance(value["extra"], dict)
+        and isinstance(value["arrays"], dict)
+        and set(value["arrays"]) == {"dict"}
+    )
+
+
+def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
+    """Metadata and tensors of a file that says it is a model."""
+    from safetensors import SafetensorError, safe_open
+
+    if kind := special(path):
+        raise DamagedFile(f"{_name(path)} is {kind}, not a model file.")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {_name(path)!r}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = _checked_metadata(file.metadata() or {}, path)
+            return metadata, {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
+        raise DamagedFile(f"{_name(path)} is not a model file, or was cut short.") from error
+
+
+def _tensor(file: Any, name: str, path: PathLike) -> Array:
+    """A tensor of a type that models have."""
+    if file.get_slice(name).get_dtype() not in DTYPES:
+        raise DamagedFile(f"{_name(path)} holds numbers of a type that no model has.")
+    return file.get_tensor(name)
+
+
+def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str]:
+    metadata = _parsed(found.get(KEY, "{}"), path)
+    whole = isinstance(metadata, dict) and all(isinstance(metadata.get(key), str) for key in ENTRIES)
+    if not whole or metadata["format"] != FORMAT:
+        raise DamagedFile(f"{_name(path)} is not a viewloom model.")
+    _check_version(metadata["version"], path)
+    return metadata
+
+
+def _check_version(version: str, path: PathLike) -> None:
+    if not re.fullmatch("[1-9][0-9]{0,5}", version):
+        raise DamagedFile(f"{_name(path)} does not say which version of the model format it has.")
+    if int(version) > VERSION:
+        raise DamagedFile(
+            f"{_name(path)} was written by a later viewloom (format {version}, this one reads up to "
+            f"{VERSION}); pip install --upgrade viewloom."
+        )
+
+
+def _as_format_2(structure: Any) -> Any:
+    """A structure of format 1 in today's form."""
+    try:
+        return upgraded(structure)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
+
+
+class Tensors:
+    """Arrays under numbered names, each once."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+        self._names: dict[int, str] = {}
+        self._alive: list[Any] = []  # so that no id is used twice
+
+    def add(self, array: Array) -> dict[str, str]:
+        """A reference to the array; "transposed" where it lies column by column, since sums depend on it."""
+        columns = array.flags.f_contiguous and not array.flags.c_contiguous
+        if id(array) not in self._names:
+            name = self._names[id(array)] = str(len(self.arrays))
+            self.arrays[name] = np.ascontiguousarray(array.T if columns else array)
+            self._alive.append(array)
+        return {"transposed" if columns else "tensor": self._names[id(array)]}
+
+
+def _encoded(value: Any, tensors: Tensors) -> Any:
+    """A value as JSON with references to tensors."""
+    if (tag := tag_of(value)) is not None:
+        state = {name: _encoded(item, tensors) for name, item in value.state().items()}
+        return {"tag": tag, "version": value.STATE_VERSION, "state": state}
+    if sp.issparse(value):
+        csr = sp.csr_array(value)
+        parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr}
+        return {"sparse": list(csr.shape), **{k: tensors.add(v) for k, v in parts.items()}}
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return {"names": [str(item) for item in value]}
+    encode = next((f for kind, f in ENCODERS.items() if isinstance(value, kind)), None)
+    if encode is None:
+        raise TypeError(_refusal(value))
+    return encode(value, tensors)
+
+
+def _refusal(value: Any) -> str:
+    """Why a value cannot be saved, and what to do."""
+    name = type(value).__name__
+    if callable(value) and not hasattr(value, "fit"):
+        return (
+            f"A model with a kernel given as a function ({getattr(value, '__name__', name)}) cannot be "
+            "saved: functions are code. Write it as a kernel class with a tag (CONTRIBUTING.md says how), or "
+            "pass the matrices themselves with kernel='precomputed'."
+        )
+    return (
+        f"A model that holds a {name} cannot be saved: only numbers, and objects of classes that declare a "
+        "tag, can. CONTRIBUTING.md says how to declare one."
+    )
+
+
+ENCODERS: dict[Any, Any] = {
+    np.ndarray: lambda value, tensors: tensors.add(value),
+    (type(None), bool, str): lambda value, tensors: value,
+    np.bool_: lambda value, tensors: bool(value),
+    (int, np.integer): lambda value, tensors: int(value),
+    (float, np.floating): lambda value, tensors: {"number": float(value).hex()},
+    slice: lambda value, tensors: {"all": True},  # rows of a view that everybody has
+    (list, tuple): lambda value, tensors: [_encoded(item, tensors) for item in value],
+    dict: lambda value, tensors: {"dict": [[str(k), _encoded(v, tensors)] for k, v in value.items()]},
+}
+
+
+def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
+    """The value behind JSON with references to tensors."""
+    if depth > DEEPEST:
+        raise DamagedFile("The model is nested deeper than any model is.")
+    if isinstance(value, list):
+        return [_decoded(item, arrays, depth + 1) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = next((kind for kind in DECODERS if kind in value), None)
+    if kind is None:
+        raise DamagedFile("The model holds an entry of an unknown kind.")
+    try:
+        return DECODERS[kind](value, arrays, depth + 1)
+    except UnknownTag:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
+
+
+def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
+    cls = REGISTRY.get(value["tag"])
+    if set(value) != {"tag", "version", "state"}:
+        raise DamagedFile("The model holds an object of an unknown kind.")
+    if cls is None:
+        raise UnknownTag(
+            f"The model holds an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
+            "the module that defines it, then load again."
+        )
+    state = {name: _decoded(item, arrays, depth) for name, item in value["state"].items()}
+    if value["version"] != cls.STATE_VERSION:
+        state = cls.upgraded(state, value["version"])
+    return cls.from_state(state)
+
+
+def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:
+    parts = tuple(_decoded(value[name], arrays, depth) for name in ("data", "indices", "indptr"))
+    matrix = sp.csr_array(parts, shape=tuple(value["sparse"]))
+    matrix.check_format(full_check=True)  # indices beyond the shape would read foreign memory
+    return matrix
+
+
+DECODERS: dict[str, Any] = {
+    "tag": _object,
+    "sparse": _sparse,
+    "tensor": lambda value, arrays, depth: arrays[value["tensor"]],
+    "transposed": lambda value, arrays, depth: arrays[value["transposed"]].T,
+    "names": lambda value, arrays, depth: np.array([str(name) for name in value["names"]], dtype=object),
+    "number": lambda value, arrays, depth: float.fromhex(value["number"]),
+    "all": lambda value, arrays, depth: slice(None),
+    "dict": lambda value, arrays, depth: {str(k): _decoded(v, arrays, depth) for k, v in value["dict"]},
+}
+
+
+def _text(structure: Any) -> str:
+    return json.dumps(structure, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _parsed(text: str, path: PathLike) -> Any:
+    if len(text) > LARGEST_STRUCTURE:
+        raise DamagedFile(f"{_name(path)} has a larger structure than any model.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError also of numbers with too many digits
+        raise DamagedFile(f"{_name(path)} is damaged: its structure cannot be read.") from error
+
+
+def _digest(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> str:
+    """SHA-256 over everything but the digest itself."""
+    digest = hashlib.sha256()
+    for key in ENTRIES[:-1]:
+        digest.update(metadata[key].encode(errors="surrogatepass") + b"\0")  # JSON may hold halves of letters
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}\0".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
+
+
+def _name(path: PathLike) -> str:
+    return Path(path).name

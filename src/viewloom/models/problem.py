@@ -1,0 +1,230 @@
+"""From views to a problem the solver can work on, and from new samples to their place in a solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from viewloom.data.views import Views
+from viewloom.kernels.base import Context, FittedKernel
+from viewloom.kernels.diffusion import Diffusion
+from viewloom.kernels.geometry import CrossGeometry, Geometry, GramGeometry
+from viewloom.kernels.graphs import KNN, Laplacian
+from viewloom.kernels.operators import Cross, Operator
+from viewloom.kernels.pairwise import Precomputed
+from viewloom.kernels.reliability import Standing, agreement, overlap, trust
+from viewloom.kernels.shared_graph import Weft, common_shape
+from viewloom.models.scaling import rows_of_views, scale_block, telling
+from viewloom.runtime.stored import Stored
+from viewloom.solver.objective import reconstruction
+from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
+from viewloom.solver.start import joint_features
+from viewloom.solver.updates import Rows, combinations, membership_gram
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class FittedView(Stored, tag="view", fields=("rows", "scaler", "geometry", "kernel", "graph")):
+    """One view of the training samples: its scale, distances, kernel and graph."""
+
+    rows: Rows  # which training samples have it
+    scaler: Any
+    geometry: Geometry
+    kernel: FittedKernel
+    graph: Any  # None where theta = 0
+
+    @property
+    def laplacian(self) -> Laplacian | None:
+        """Laplacian of the training samples."""
+        return None if self.graph is None else self.graph.laplacian
+
+
+@dataclass(frozen=True)
+class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
+    """All views of the training samples, ready for the solver."""
+
+    views: list[FittedView]
+    n: int
+    weft: Weft | None
+
+    @classmethod
+    def of(
+        cls, views: Views, kernels: list[Any], graphs: list[Any], scalers: list[Any], context: Context
+    ) -> Problem:
+        """Scale every view, then build its kernel and its graph."""
+        rows = rows_of_views(telling(views, scalers))
+        geometries = [
+            (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)
+            for (name, X), where, scaler, kernel in zip(views.items(), rows, scalers, kernels, strict=True)
+        ]
+        weft = _weft(kernels, geometries, rows, len(views), context.n_clusters)
+        fitted = [
+            FittedView(
+                where,
+                scaler,
+                geometry,
+                kernel.fit(geometry, replace(context, weft=weft, view=a)),
+                None if graph is None else graph.fit(geometry),
+            )
+            for a, (where, scaler, geometry, kernel, graph) in enumerate(
+                zip(rows, scalers, geometries, kernels, graphs, strict=True)
+            )
+        ]
+        return cls(fitted, len(views), weft)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the views."""
+        return [view.geometry.name for view in self.views]
+
+    @property
+    def operators(self) -> list[Operator]:
+        """Gram matrices of the training samples."""
+        return [view.kernel.operator for view in self.views]
+
+    @property
+    def rows(self) -> list[Rows]:
+        """Which samples have each view."""
+        return [view.rows for view in self.views]
+
+    def standing(self, n_clusters: int) -> Standing:
+        """How each view stands among the others."""
+        if self.weft is not None:
+            return self.weft.standing
+        Z = [operator.features(3 * n_clusters) for operator in self.operators]
+        positions = [np.arange(self.n)[where] for where in self.rows]
+        graphs = [KNN().fit(view.geometry).S for view in self.views]
+        return trust(agreement(Z, positions, n_clusters), overlap(graphs, positions))
+
+    def start_features(self, n_clusters: int) -> tuple[Array, Array]:
+        """Features for a first clustering (n x m), and which of their entries are observed."""
+        if self.weft is not None:
+            return self.weft.walk.Z, np.ones(self.weft.walk.Z.shape, dtype=bool)
+        return joint_features(self.operators, self.rows, self.n, rank=max(3 * n_clusters, 10))
+
+    def shard(self, project: Callable[[Array], Array], rho: float) -> Shard:
+        """All training samples as one shard."""
+        blocks = [ViewBlock(view.kernel.operator, view.laplacian, view.rows) for view in self.views]
+        return Shard(blocks, project, rho)
+
+    def place(
+        self,
+        samples: NewSamples,
+        message: list[ViewMessage],
+        project: Callable[[Array], Array],
+        rho: float,
+    ) -> tuple[Shard, list[ViewMessage]]:
+        """New samples as a shard that reaches to the training samples, and the messages of its views."""
+        crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
+        positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
+        weft = None if self.weft is None else self.weft.cross(crosses, positions, samples.n)
+        blocks = {
+            a: ViewBlock(
+                self.views[a].kernel.place(cross, weft),
+                _cross_laplacian(self.views[a].graph, cross),
+                samples.rows[a],
+            )
+            for a, cross in crosses.items()
+        }
+        messages = [_reaching(message[a], block) for a, block in blocks.items()]
+        return Shard(list(blocks.values()), project, rho), messages
+
+    @property
+    def samples(self) -> NewSamples:
+        """The training samples in the form of new ones."""
+        views = dict(enumerate(self.views))
+        return NewSamples(
+            {a: view.geometry.X for a, view in views.items()},
+            {a: view.rows for a, view in views.items()},
+            self.n,
+        )
+
+    def new_samples(self, views: Views) -> NewSamples:
+        """New samples brought to the scale of the training samples."""
+        present = telling(views, [view.scaler for view in self.views], least=0)
+        rows = {a: where for a, where in enumerate(rows_of_views(present)) if present[:, a].any()}
+        scaled = {a: scale_block(self.views[a].scaler, views.blocks[a][where]) for a, where in rows.items()}
+        return NewSamples(scaled, rows, len(views))
+
+
+@dataclass(frozen=True)
+class NewSamples:
+    """Scaled views of new samples, under the positions of those views they have."""
+
+    scaled: dict[int, Any]
+    rows: dict[int, Rows]
+    n: int
+
+    @classmethod
+    def of_one_view(cls, a: int, X: Any) -> NewSamples:
+        """Samples of which only one view, already scaled, is known."""
+        return cls({a: X}, {a: slice(None)}, X.shape[0])
+
+    def present(self, n_views: int) -> Array:
+        """Which sample has which view (n x v)."""
+        present = np.zeros((self.n, n_views), dtype=bool)
+        for a, where in self.rows.items():
+            present[where, a] = True
+        return present
+
+    def taken(self, chosen: Array, views: Iterable[int]) -> NewSamples:
+        """The samples at rising positions, with some of their views."""
+        scaled, rows = {}, {}
+        for a in views:
+            has = np.zeros(self.n, dtype=bool)
+            if a in self.rows:
+                has[self.rows[a]] = True
+            seen = has[chosen]
+            if seen.any():
+                position = np.cumsum(has) - 1  # of each sample in the view's own block
+                scaled[a], rows[a] = self.scaled[a][position[chosen[seen]]], np.flatnonzero(seen)
+        return NewSamples(scaled, rows, len(chosen))
+
+
+def _weft(
+    kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
+) -> Weft | None:
+    """The graph that views share, where there are several and a kernel asks for it."""
+    sharing = [kernel for kernel in kernels if isinstance(kernel, Diffusion) and kernel.share > 0.0]
+    if len(geometries) < 2 or not sharing:
+        return None
+    positions = [np.arange(n)[where] for where in rows]
+    other = common_shape([kernel.shape(n, n_clusters) for kernel in sharing])
+    shapes = [k.shape(n, n_clusters) if isinstance(k, Diffusion) else other for k in kernels]
+    return Weft.of(geometries, positions, n, n_clusters, shapes)
+
+
+def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:
+    """The solution as new samples need it: ``P`` and the training memberships, in codebook form."""
+    found = []
+    for view, g, m in zip(problem.views, G, message, strict=True):
+        operator, Pt = view.kernel.operator, combinations(g, rho)
+        near = None if view.laplacian is None else view.laplacian.adjacency.codebook(g)
+        found.append(replace(m, A=operator.project(Pt).quad, C=operator.codebook(Pt), neighbours=near))
+    return found
+
+
+def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> float:
+    """Mean reconstruction error of the samples of a view under the consensus memberships."""
+    G = shard.G_star[:, block.rows]
+    fit = float(np.vdot(block.kernel.lift(message.C), G))
+    trace = float(np.sum(block.kernel.diagonal(), dtype=np.float64))
+    return reconstruction(trace, fit, message.A, membership_gram(G, shard.rho)) / G.shape[1]
+
+
+def _reaching(message: ViewMessage, block: ViewBlock) -> ViewMessage:
+    """The message with a bound on the curvature that holds for new samples' degrees too."""
+    if block.laplacian is None:
+        return message
+    return replace(message, sigma=max(message.sigma, float(block.laplacian.degree.max())))
+
+
+def _cross_laplacian(graph: Any, cross: CrossGeometry) -> Laplacian | None:
+    if graph is None:
+        return None
+    rows, degree = graph.cross(cross)
+    return Laplacian(Cross(rows, np.zeros(cross.size)), degree, graph.bound)

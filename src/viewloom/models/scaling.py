@@ -1,0 +1,164 @@
+"""Scales of views: learned from training samples, applied to new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
+
+from viewloom.data.views import Views
+from viewloom.kernels.operators import Factored, unit_rows
+from viewloom.kernels.pairwise import Precomputed
+from viewloom.runtime.stored import Stored
+from viewloom.solver.updates import Rows
+
+Array = np.ndarray
+
+
+class Columns(Stored, tag="scaler.columns", fields=("columns",)):
+    """A view of which only some columns are used, unscaled: a Gram matrix, whose columns are samples."""
+
+    def __init__(self, columns: Rows = slice(None)) -> None:
+        self.columns = columns
+
+    def transform(self, X: Any) -> Any:
+        """The columns."""
+        return X[:, self.columns]
+
+
+class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
+    """A Gram matrix with the mean of its training samples at the origin, as if features had been centred.
+
+    ``k_c(x, y) = k(x, y) - m(x) - m(y) + mean(m)``, ``m(x)`` the mean of ``k(x, .)`` over training
+    samples: distances stay, and what all samples have in common no longer makes them alike.
+    """
+
+    def __init__(self, columns: Rows, means: Array) -> None:
+        super().__init__(columns)
+        self.means = means
+
+    @classmethod
+    def of(cls, K: Any, columns: Rows) -> CentredGram:
+        """The scaler of a Gram matrix of training samples."""
+        K = Columns(columns).transform(K)
+        square = K.shape[0] == K.shape[1]
+        return cls(columns, np.asarray(K.mean(axis=0)).ravel() if square else np.zeros(K.shape[1]))
+
+    def transform(self, X: Any) -> Any:
+        """Centred rows."""
+        X = super().transform(X)
+        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
+
+
+class UnitRows(Stored, tag="scaler.unit", fields=("root",)):
+    """Samples of length one: directions of profiles, whatever their size.
+
+    With `root`, square roots are taken first, so that distances are Hellinger distances between
+    compositions and a few frequent features do not drown the rest.
+    """
+
+    def __init__(self, root: bool = False) -> None:
+        self.root = root
+
+    def transform(self, X: Any) -> Any:
+        """The scaled samples; a sample of zeros stays zero."""
+        return unit_rows(_roots(X) if self.root else X)
+
+
+class Standard(Stored, StandardScaler, tag="scaler.standard"):
+    """Features of mean zero and variance one: scikit-learn's scaler, which can be stored."""
+
+    PARAMETERS = ("with_mean", "with_std", "copy")
+    LEARNED = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_")
+
+    def state(self) -> dict[str, Any]:
+        """Parameters, and what was learned."""
+        return {name: getattr(self, name) for name in (*self.PARAMETERS, *self.LEARNED)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Standard:
+        """The fitted scaler."""
+        made = cls(**{name: state[name] for name in cls.PARAMETERS})
+        for name in cls.LEARNED:
+            setattr(made, name, state[name])
+        return made
+
+
+def _roots(X: Any) -> Any:
+    """Square roots; of new samples, what is below zero counts as zero."""
+    if not sp.issparse(X):
+        return np.sqrt(np.maximum(X, 0.0))
+    return sp.csr_array((np.sqrt(np.maximum(X.data, 0.0)), X.indices, X.indptr), shape=X.shape)
+
+
+def fit_scaler(scale: str | None, X: Any) -> Any:
+    """How a view is brought to scale before distances are taken.
+
+    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit"
+    every sample length one. "auto" takes square roots and unit length for counts and frequencies
+    (non-negative, over half zeros, over 100 features), and "standard" for anything else.
+    """
+    if scale is None:
+        return Columns()
+    if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
+        return UnitRows(root=scale == "auto")
+    return Standard(with_mean=not sp.issparse(X)).fit(X)
+
+
+def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any]:
+    """How each view is brought to scale."""
+    return [
+        _gram_scaler(scale, X[where], where)
+        if isinstance(kernel, Precomputed)
+        else fit_scaler(scale, X[where])
+        for X, where, kernel in zip(views.blocks, rows_of_views(views.present), kernels, strict=True)
+    ]
+
+
+def mixable(scalers: Iterable[Any]) -> bool:
+    """Whether the mean of a few samples is like a sample: not where they are counts."""
+    return not any(isinstance(scaler, UnitRows) for scaler in scalers)
+
+
+def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
+    return Columns(where) if scale is None else CentredGram.of(K, where)
+
+
+def scale_block(scaler: Any, X: Any) -> Any:
+    """``scaler.transform(X)``, without the checks of scikit-learn where they take longer than all else."""
+    if not (isinstance(scaler, StandardScaler) and scaler.with_mean):
+        return scaler.transform(X)
+    X = X.toarray() if sp.issparse(X) else X
+    mean, scale = (values.astype(X.dtype, copy=False) for values in (scaler.mean_, scaler.scale_))
+    return (X - mean) / scale
+
+
+def _looks_like_counts(X: Any) -> bool:
+    values = X.data if sp.issparse(X) else X
+    if X.shape[1] <= 100 or values.min(initial=0.0) < 0.0:
+        return False
+    return int(np.count_nonzero(values)) < 0.5 * X.shape[0] * X.shape[1]
+
+
+def telling(views: Views, scalers: list[Any], least: int = 2) -> Array:
+    """Which sample has which view (n x v); a profile of nothing but zeros says nothing: absent.
+
+    Unless that leaves a sample without any view, or a view with fewer than `least` samples to learn from.
+    """
+    present = views.present.copy()
+    for a, scaler in enumerate(scalers):
+        if isinstance(scaler, UnitRows):
+            full = present[:, a] & (Factored(views.blocks[a]).diagonal() > 0.0)
+            present[:, a] = full if full.sum() >= least else present[:, a]
+    lost = ~present.any(axis=1)
+    present[lost] = views.present[lost]
+    return present
+
+
+def rows_of_views(present: Array) -> list[Rows]:
+    """Positions of the samples that have each view."""
+    return [slice(None) if column.all() else np.flatnonzero(column) for column in present.T]

@@ -1,0 +1,163 @@
+"""Figures of `viewloom.clinical`, in the manner of `viewloom.plotting`: ``f(result, ax=None) -> ax``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import MIN_CELL, Conversion, p_text
+from viewloom.plotting.style import (
+    GREY,
+    OKABE_ITO,
+    PALE,
+    PLAIN,
+    SMALL,
+    WIDTH,
+    axes_extent,
+    axes_or_new,
+    line_style,
+    list_size,
+    name_rows,
+    set_labels,
+    shortened,
+    spread,
+    text_width,
+    wrapped_names,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["association_bars", "survival_curves"]
+
+EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
+
+
+def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell: int = MIN_CELL) -> Axes:
+    """Kaplan-Meier curve of each cluster with its 95 % band, and the numbers at risk below.
+
+    Curves end where fewer than `min_cell` are at risk, and smaller numbers are not given.
+
+    Parameters
+    ----------
+    conversion : Conversion
+    ax : Axes, optional
+    min_cell : int, default=11
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom.clinical import conversion
+    >>> people = vl.simulate.adni_like(random_state=0).participants.query("diagnosis == 'MCI'")
+    >>> found = conversion(people["sex"], people["conversion_time"], people["conversion_event"])
+    >>> survival_curves(found, Figure().subplots()).get_xlabel()
+    'time'
+    """
+    clusters = list(conversion.summary.index)
+    names = wrapped_names(f"cluster {name}" for name in clusters)
+    ax = axes_or_new(ax, max(1.4 * WIDTH, 3.0 + 2 * text_width(names) / 72.0), 2.6 + 0.15 * len(clusters))
+    safe = conversion.curves[conversion.curves["at_risk"] >= min_cell]
+    for i, cluster in enumerate(clusters):
+        _curve(ax, safe[safe["cluster"] == cluster], line_style(i))
+    ax.set_ylim(-0.02, 1.04)
+    ax.set_xlim(0.0, float(safe["time"].max()) if len(safe) else 1.0)
+    times = conversion.at_risk.index
+    ax.set_xticks(times[times <= ax.get_xlim()[1]])
+    _named_ends(ax, safe.groupby("cluster").last().reindex(clusters), names)
+    _risk_table(ax, conversion, names, min_cell)
+    set_labels(ax, _conversion_title(conversion), "time", "share not converted")
+    return ax
+
+
+def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Effect size of every variable: numbers above, categories below, in blue where q is small.
+
+    Parameters
+    ----------
+    table : DataFrame of `clinical.associations`
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom.clinical import associations
+    >>> cohort = vl.simulate.adni_like(random_state=0)
+    >>> table = associations(cohort.truth.y, cohort.participants[["mmse", "age", "sex"]])
+    >>> len(association_bars(table, Figure().subplots()).patches)
+    3
+    """
+    ranked = table.sort_values(["kind", "effect"], kind="stable").reset_index(drop=True)
+    names = wrapped_names(ranked["variable"])
+    ax = axes_or_new(ax, *list_size(names))
+    rows = np.arange(len(ranked)) + 1.2 * (ranked["kind"] == "numeric").to_numpy()
+    effects = ranked["effect"].to_numpy(dtype=float)
+    ax.barh(rows, effects, height=0.6, color=np.where(ranked["significant"], OKABE_ITO[0], PALE))
+    ax.set_xlim(0.0, max(1.3 * float(effects.max(initial=0.0)), 0.1))
+    ax.set_ylim(-0.7, float(rows.max(initial=0.0)) + 0.7 + 0.9)
+    note: dict[str, Any] = {"va": "center", "fontsize": SMALL, "color": GREY}
+    for row, effect, q in zip(rows, effects, ranked["q"], strict=True):
+        ax.annotate(p_text(q, "q"), (effect, row), (3, 0), textcoords="offset points", **note)
+    for kind, at in pd.Series(rows).groupby(ranked["kind"]).max().items():
+        ax.annotate(EFFECTS[str(kind)], (0.0, at + 0.75), style="italic", **note)
+    name_rows(ax, names, rows)
+    set_labels(ax, _associations_title(table), "effect size (blue: differs between clusters)", "")
+    return ax
+
+
+def _curve(ax: Axes, curve: pd.DataFrame, line: dict[str, Any]) -> None:
+    """Steps of a curve and its band."""
+    ax.step(curve["time"], curve["survival"], where="post", linewidth=1.3, **line)
+    band: dict[str, Any] = {"step": "post", "color": line["color"], "alpha": 0.12, "linewidth": 0}
+    ax.fill_between(curve["time"], curve["low"], curve["high"], **band)
+
+
+def _named_ends(ax: Axes, ends: pd.DataFrame, names: list[str]) -> None:
+    """Names where curves end, moved apart where they would overlap."""
+    drawn = np.flatnonzero(ends["survival"].notna())
+    if not len(drawn):
+        return
+    low, high = ax.get_ylim()
+    gap = 1.3 * SMALL * (high - low) / axes_extent(ax)[1]
+    heights = spread(ends["survival"].to_numpy(dtype=float)[drawn], gap, low, high)
+    backing = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+    for i, height in zip(drawn.tolist(), heights, strict=True):
+        colour = line_style(i)["color"]
+        style: dict[str, Any] = {"color": colour, "fontsize": SMALL, "va": "center", "bbox": backing, **PLAIN}
+        ax.annotate(names[i], (ends["time"].iloc[i], height), (4, 0), textcoords="offset points", **style)
+
+
+def _risk_table(ax: Axes, conversion: Conversion, names: list[str], min_cell: int) -> None:
+    """Numbers at risk below the axes, a row per cluster, at the ticks."""
+    below = -3.6 * SMALL  # points: past tick labels and the label of the axis
+    style: dict[str, Any] = {"fontsize": SMALL, "textcoords": "offset points", "va": "top"}
+    style["annotation_clip"] = False
+    where = ax.get_xaxis_transform()
+    ax.annotate("at risk", (0.0, 0.0), (-16, below), where, ha="right", color=GREY, **style)
+    for i, cluster in enumerate(conversion.at_risk.columns):
+        height = below - 1.35 * SMALL * (i + 1)
+        colour = line_style(i)["color"]
+        ax.annotate(names[i], (0.0, 0.0), (-16, height), where, ha="right", color=colour, **style, **PLAIN)
+        for time, count in conversion.at_risk.loc[ax.get_xticks(), cluster].items():
+            text = str(count) if count >= min_cell else f"<{min_cell}"
+            ax.annotate(text, (time, 0.0), (0, height), where, ha="center", color=colour, **style)
+
+
+def _conversion_title(conversion: Conversion) -> str:
+    if not np.isfinite(conversion.p):
+        return "Nothing to compare: one cluster, or nobody converted"
+    found = (
+        "Clusters differ in conversion" if conversion.p < 0.05 else "No difference between clusters is shown"
+    )
+    return f"{found} (log-rank {p_text(conversion.p)})"
+
+
+def _associations_title(table: pd.DataFrame) -> str:
+    found = int(table["significant"].sum())
+    if not found:
+        return f"None of {len(table)} variables differs between clusters"
+    strongest = table[table["significant"]].sort_values("p", kind="stable")["variable"].iloc[0]
+    return f"{found} of {len(table)} variables differ between clusters, {shortened(strongest)} most surely"

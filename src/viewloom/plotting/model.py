@@ -1,0 +1,444 @@
+"""Figures of models: weights, memberships, agreement of views, choice of parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from viewloom.evaluation.comparison import DISTANCES, Comparison
+from viewloom.evaluation.inspection import ViewContributions
+from viewloom.plotting.style import (
+    GREY,
+    NOTHING,
+    OKABE_ITO,
+    PALE,
+    SEQUENTIAL,
+    SHARES,
+    TORN,
+    WIDTH,
+    add_colour_scale,
+    axes_or_new,
+    count_text,
+    label_line_ends,
+    line_style,
+    list_size,
+    most_lines,
+    name_columns,
+    name_rows,
+    set_few_ticks,
+    set_labels,
+    shortened,
+    symmetric_limit,
+    text_width,
+    wrapped_names,
+    write_numbers,
+)
+
+Array = np.ndarray
+
+
+def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI") -> Axes:
+    """One score of every method: mean over seeds, and its spread, best at the top.
+
+    Parameters
+    ----------
+    result : Comparison
+    ax : Axes, optional
+    score : {"NMI", "Acc", "ARI", "RI", "MI"}
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.blobs_views(60, random_state=0)
+    >>> result = vl.compare(views, y, methods=["k-means", "ours, diffusion"], seeds=1)
+    >>> ax = plotting.comparison(result, Figure().subplots(), score="ARI")
+    >>> len(ax.get_yticklabels())
+    2
+    """
+    table = result.table.sort_values(score, kind="stable", ascending=score not in DISTANCES)
+    names = wrapped_names(table.index)
+    ax = axes_or_new(ax, *list_size(names))
+    rows = np.arange(len(table))
+    oracle = table.index.str.contains("oracle")
+    colours = np.where(table.index.str.startswith("ours"), OKABE_ITO[0], GREY)
+    colours = np.where(oracle, PALE, colours)
+    ax.hlines(rows, table[score] - table[f"{score}_sd"], table[score] + table[f"{score}_sd"], color=PALE)
+    ax.scatter(table[score], rows, c=colours, s=16, zorder=3)
+    name_rows(ax, names, rows)
+    ax.set_ylim(-0.6, len(table) - 0.4)
+    ax.set_xlim(left=min(0.0, float(table[score].min())))
+    leading = [*table.index, *table.index[~oracle]][-1]
+    better = "; lower is better" * (score in DISTANCES)
+    set_labels(
+        ax,
+        f"{shortened(leading)} leads",
+        f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels{better})",
+        "",
+    )
+    return ax
+
+
+def view_weights(result: Any, ax: Axes | None = None) -> Axes:
+    """Learned weight of every view; with several seeds their mean, and each seed as a dot.
+
+    Parameters
+    ----------
+    result : fitted estimator, or DataFrame of `inspection.weights_over_seeds`
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.view_weights(model, Figure().subplots())
+    >>> ax.get_xlabel()
+    'view weight (line: equal weights)'
+    """
+    weights = _weights_frame(result)
+    means = weights.mean().sort_values(kind="stable")
+    names = wrapped_names(means.index)
+    ax = axes_or_new(ax, *list_size(names))
+    rows = np.arange(len(means))
+    ax.axvline(1.0 / len(means), color=PALE, linewidth=0.8, zorder=0)
+    if len(weights) > 1:
+        seeds = weights[means.index]
+        ax.hlines(rows, seeds.min(), seeds.max(), color=PALE, linewidth=2.0, zorder=1)
+        ax.plot(seeds.to_numpy().T, rows, ".", color=GREY, markersize=3, alpha=0.6, zorder=2)
+    ax.plot(means, rows, "o", color=OKABE_ITO[0], markersize=5, zorder=3)
+    name_rows(ax, names, rows)
+    ax.set_ylim(-0.6, len(means) - 0.4)
+    ax.set_xlim(0.0, 1.05 * max(float(weights.to_numpy().max()), 1.0 / len(means)))
+    over = f"; mean, range and dots of {len(weights)} seeds" if len(weights) > 1 else ""
+    set_labels(ax, _weights_title(means), f"view weight (line: equal weights{over})", "")
+    return ax
+
+
+def objective(model: Any, ax: Axes | None = None) -> Axes:
+    """Objective against iteration.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.objective(model, Figure().subplots())
+    >>> len(ax.lines[0].get_xdata()) == model.n_iter_
+    True
+    """
+    values = np.asarray(model.history_["objective"], dtype=float)
+    ax = axes_or_new(ax, WIDTH, 2.2)
+    marker = "o" if len(values) <= 30 else ""
+    ax.plot(
+        np.arange(1, len(values) + 1), values, marker=marker, markersize=3, color=OKABE_ITO[0], linewidth=1.2
+    )
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    ax.yaxis.set_major_formatter("{x:.7g}")  # no power of ten apart from the numbers
+    ended = "Converged" if model.converged_ else "Stopped, still falling,"
+    fall = 1.0 - values[-1] / values[0] if values[0] else 0.0
+    fell = f"{fall:.1%}" if not 0.0 < fall < 0.001 else "less than 0.1%"
+    title = f"{ended} after {count_text(len(values), 'iteration')}; the objective fell by {fell}"
+    set_labels(ax, title, "iteration", "objective (Eq. 4)")
+    return ax
+
+
+def memberships(result: Any, ax: Axes | None = None) -> Axes:
+    """Consensus memberships as a heat map: samples in columns, sorted by cluster and by how sure they are.
+
+    Parameters
+    ----------
+    result : fitted estimator, or (n, k) array of memberships
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> ax = plotting.memberships(model, Figure().subplots())
+    >>> ax.images[0].get_array().shape  # clusters x samples
+    (3, 60)
+    """
+    U = np.asarray(getattr(result, "memberships_", result), dtype=float)
+    n, k = U.shape
+    labels, top = U.argmax(axis=1), U.max(axis=1)
+    order = np.lexsort((-top, labels))
+    sizes = np.bincount(labels, minlength=k)
+    ax = axes_or_new(ax, WIDTH, 1.2 + 0.17 * max(k, 5))
+    image = ax.imshow(U[order].T, aspect="auto", interpolation="nearest", **SHARES)
+    add_colour_scale(ax, image, "membership")
+    for edge in np.cumsum(sizes)[:-1]:
+        ax.axvline(edge - 0.5, color="white", linewidth=0.5)
+    name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
+    torn = int((top < TORN).sum())
+    title = f"{torn} of {n} samples are torn (largest membership below {TORN})"
+    set_labels(ax, title, "samples, sorted by cluster and certainty", "cluster")
+    return ax
+
+
+def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
+    """How far each view alone agrees with the consensus: median, quartiles, and 5 to 95 % of the samples.
+
+    Parameters
+    ----------
+    result : ViewContributions
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> said = vl.inspection.view_contributions(model)
+    >>> ax = plotting.view_agreement(said, Figure().subplots())
+    >>> len(ax.get_yticklabels())
+    3
+    """
+    overlap = pd.DataFrame(result.overlap, columns=pd.Index(result.view_names))
+    medians = overlap.median().sort_values(kind="stable")
+    low, first, third, high = (overlap[medians.index].quantile(q) for q in (0.05, 0.25, 0.75, 0.95))
+    names = wrapped_names(medians.index)
+    ax = axes_or_new(ax, *list_size(names))
+    rows = np.arange(len(medians))
+    ax.hlines(rows, low, high, color=PALE, linewidth=1.2)
+    ax.hlines(rows, first, third, color=OKABE_ITO[0], linewidth=4.0, alpha=0.5)
+    ax.plot(medians, rows, "o", color=OKABE_ITO[0], markersize=5)
+    name_rows(ax, names, rows)
+    ax.set_xlim(0.0, 1.02)
+    ax.set_ylim(-0.6, len(medians) - 0.4)
+    title = (
+        f"{shortened(medians.index[-1])} alone comes closest to the consensus (median {medians.iloc[-1]:.2f})"
+    )
+    set_labels(ax, title, "membership shared with the consensus (median, quartiles, 5-95 % of samples)", "")
+    return ax
+
+
+def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axes:
+    """Mean change of a cluster's memberships when a view is left out: which view defines which cluster.
+
+    Parameters
+    ----------
+    result : ViewContributions
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> said = vl.inspection.view_contributions(model)
+    >>> ax = plotting.view_contributions(said, Figure().subplots())
+    >>> ax.images[0].get_array().shape  # clusters x views
+    (3, 3)
+    """
+    means = result.by_cluster()
+    k, v = means.shape
+    names = wrapped_names(result.view_names)
+    slant = 0.7 * text_width(names) / 72.0  # inches that slanted names may take, either way
+    ax = axes_or_new(ax, max(WIDTH, 1.6 + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
+    values = means.to_numpy(dtype=float)
+    image = ax.imshow(
+        values, aspect="auto", cmap=SEQUENTIAL, vmin=0.0, vmax=max(symmetric_limit(values), 5 * NOTHING)
+    )
+    add_colour_scale(ax, image, "membership moved")
+    sizes = np.bincount(result.labels, minlength=k)
+    name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
+    name_columns(ax, names)
+    write_numbers(ax, image, values)
+    set_labels(ax, _contributions_title(result), "view left out", "cluster")
+    return ax
+
+
+def weights_over_gamma(weights: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """View weights as gamma varies: a single view is selected at 1, all count alike at large values.
+
+    Parameters
+    ----------
+    weights : DataFrame of `inspection.weights_over_gamma`
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> views, y = vl.simulate.three_kinds(20, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    >>> weights = vl.inspection.weights_over_gamma(model, views, [1.0, 2.0, 8.0])
+    >>> ax = plotting.weights_over_gamma(weights, Figure().subplots())
+    >>> ax.get_xlabel()
+    'gamma (order of the weights)'
+    """
+    weights = weights.sort_index()
+    gammas = weights.index.to_numpy(dtype=float)
+    v, names = weights.shape[1], wrapped_names(weights.columns)
+    width = max(WIDTH, 2.2 + text_width(names) / 72.0)
+    ax = axes_or_new(ax, width, max(2.3, 1.0 + 0.14 * v * most_lines(names)))
+    ax.axhline(1.0 / v, color=PALE, linewidth=0.8, zorder=0)
+    for a, name in enumerate(weights.columns):
+        ax.plot(gammas, weights[name], marker="o", markersize=2.5, linewidth=1.2, **line_style(a))
+    ax.set_ylim(-0.02, 1.02)
+    if (gammas > 0).all():
+        ax.set_xscale("log")
+        set_few_ticks(ax, gammas)
+    label_line_ends(ax, gammas[-1], weights.iloc[-1].to_numpy(dtype=float), names)
+    set_labels(ax, _gamma_title(weights), "gamma (order of the weights)", "view weight (line: equal)")
+    return ax
+
+
+def stability(result: Any, ax: Axes | None = None) -> Axes:
+    """Stability of the clustering against the number of clusters, with that of data without clusters.
+
+    Parameters
+    ----------
+    result : object with `table` and `recommended`
+        `table` has columns ``k``, ``stability`` and, where known, ``twin_stability`` and ``pac`` (share of
+        pairs that are neither together nor apart).
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> shares = {"stability": [0.6, 0.98, 0.9], "twin_stability": [0.4, 0.6, 0.6]}
+    >>> found = pd.DataFrame({"k": [2, 3, 4], **shares})
+    >>> result = SimpleNamespace(table=found, recommended=3)  # as `viewloom.choose_k` gives it
+    >>> plotting.stability(result, Figure().subplots()).get_xlabel()
+    'number of clusters k'
+    """
+    table = result.table.sort_values("k")
+    curves: list[tuple[str, str, dict[str, Any]]] = [
+        ("stability", "stability", {"color": OKABE_ITO[0], "marker": "o", "linestyle": "-"}),
+        ("twin_stability", "stability\nby chance", {"color": GREY, "marker": "s", "linestyle": "--"}),
+        (
+            "pac",
+            "ambiguous pairs\n(PAC; low is good)",
+            {"color": OKABE_ITO[1], "marker": "^", "linestyle": ":"},
+        ),
+    ]
+    known = [(column, label, style) for column, label, style in curves if column in table]
+    ax = axes_or_new(ax, WIDTH, 2.3)
+    for column, _, style in known:
+        ax.plot(table["k"], table[column], markersize=3.5, linewidth=1.2, **style)
+    if result.recommended is not None:
+        ax.axvline(result.recommended, color=PALE, linewidth=4.0, alpha=0.6, zorder=0)
+    ax.set_ylim(-0.02, 1.05)
+    set_few_ticks(ax, table["k"].to_numpy(dtype=float))
+    ends = np.array([table[column].iloc[-1] for column, _, _ in known], dtype=float)
+    labels, colours = [label for _, label, _ in known], [style["color"] for _, _, style in known]
+    label_line_ends(ax, float(table["k"].iloc[-1]), ends, labels, colours)
+    set_labels(ax, _stability_title(result.recommended), "number of clusters k", "share")
+    return ax
+
+
+def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
+    """How often pairs of samples end in one cluster, sorted by cluster.
+
+    Parameters
+    ----------
+    C : (n, n) array
+        Share of runs in which two samples are together.
+    labels : (n,) array
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> from matplotlib.figure import Figure
+    >>> from viewloom import plotting
+    >>> labels = [[0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1]]
+    >>> C = vl.selection.consensus_matrix(labels)
+    >>> plotting.consensus_matrix(C, labels[0], Figure().subplots()).images[0].get_array().shape
+    (4, 4)
+    """
+    C, labels = np.asarray(C, dtype=float), np.asarray(labels)
+    names, codes = np.unique(labels, return_inverse=True)
+    together = codes[:, None] == codes
+    order = np.lexsort((-np.where(together, C, 0.0).mean(axis=1), codes))
+    ax = axes_or_new(ax, WIDTH, 3.0)
+    image = ax.imshow(C[np.ix_(order, order)], interpolation="nearest", **SHARES)
+    add_colour_scale(ax, image, "share of runs together")
+    edges = np.concatenate([[0], np.cumsum(np.bincount(codes))]) - 0.5
+    for edge in edges[1:-1]:
+        ax.axhline(edge, color="white", linewidth=0.5)
+        ax.axvline(edge, color="white", linewidth=0.5)
+    middles = (edges[:-1] + edges[1:]) / 2.0
+    name_rows(ax, wrapped_names(names), middles)
+    name_columns(ax, wrapped_names(names), middles)
+    set_labels(ax, _consensus_title(C, together), "samples, by cluster", "samples, by cluster")
+    return ax
+
+
+def _weights_frame(result: Any) -> pd.DataFrame:
+    """Weights with views in columns, one row per seed."""
+    if isinstance(result, pd.DataFrame):
+        return result
+    return pd.DataFrame([result.view_weights_], columns=pd.Index(result.view_names_))
+
+
+def _weights_title(means: pd.Series) -> str:
+    if len(means) == 1:
+        return "A single view has all the weight"
+    if means.iloc[-1] - means.iloc[0] < 0.01:
+        return "All views count alike"
+    most, least = shortened(means.index[-1]), shortened(means.index[0])
+    return f"{most} counts most ({means.iloc[-1]:.2f}), {least} least ({means.iloc[0]:.2f})"
+
+
+def _contributions_title(result: ViewContributions) -> str:
+    defining = result.defining_views()
+    if defining.empty:
+        return "With a single view there is nothing to leave out"
+    if symmetric_limit(result.by_cluster().to_numpy(dtype=float)) < NOTHING:
+        return f"No view alone matters: without any one, less than {NOTHING:.0%} of membership moves"
+    counts = defining.value_counts()
+    if len(counts) == 1:
+        return f"Leaving out {shortened(counts.index[0])} moves every cluster most"
+    found = [f"{shortened(view)} in {n}" for view, n in counts.iloc[:3].items()]
+    return f"Clusters that move most without a view: {', '.join(found)}"
+
+
+def _gamma_title(weights: pd.DataFrame) -> str:
+    first, last = weights.iloc[0], weights.iloc[-1]
+    heaviest = shortened(first.idxmax())
+    alone = f"only {heaviest} counts" if first.max() > 0.99 else f"{heaviest} leads ({first.max():.2f})"
+    end = "all count alike" if np.ptp(last) < 0.05 else f"weights span {last.min():.2f} to {last.max():.2f}"
+    return f"At gamma = {weights.index[0]:g} {alone}; at {weights.index[-1]:g} {end}"
+
+
+def _stability_title(recommended: int | None) -> str:
+    if recommended is None:
+        return "No number of clusters is stable beyond chance"
+    return f"{count_text(recommended, 'cluster')} recommended (grey band)"
+
+
+def _consensus_title(C: Array, together: Array) -> str:
+    pairs = ~np.eye(len(C), dtype=bool)
+    parts = [(C[pairs & together], "of one cluster"), (C[pairs & ~together], "of different clusters")]
+    said = [
+        f"{np.nanmean(values):.0%} of runs if {which}" for values, which in parts if np.isfinite(values).any()
+    ]
+    return f"Pairs are together in {', '.join(said)}" if said else "A single sample"

@@ -1,0 +1,1 @@
+"""Errors, files, processes, threads and progress: what every room may use."""

@@ -1,0 +1,80 @@
+"""What the keys of study.toml may hold."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from viewloom.runtime.files import special
+from viewloom.study.wording import CONTROL, nearest
+
+Format = Literal[
+    "table", "long", "freesurfer", "freesurfer-table", "ucsffsx", "adnimerge", "tadpole", "fdg",
+    "plink", "plink-raw", "h5mu", "h5ad",
+]  # fmt: skip
+ParticipantsFormat = Literal["table", "adnimerge", "tadpole"]
+Kernel = Literal["linear", "polynomial", "gaussian", "cosine", "diffusion"]
+
+
+def mistake(text: str) -> PydanticCustomError:
+    """An error for pydantic to collect with its place, in our words."""
+    return PydanticCustomError("study", "{text}", {"text": text})
+
+
+def _as_list(value: Any) -> Any:
+    """A single name where several are allowed."""
+    return [value] if isinstance(value, str) else value
+
+
+def _as_text(value: Any) -> Any:
+    """Codes such as ``controls = 0`` are text, as in a table."""
+    return str(value) if type(value) is int else value
+
+
+def _as_codes(value: Any) -> Any:
+    """One or several codes, as text."""
+    return [_as_text(code) for code in (value if isinstance(value, list) else [value])]
+
+
+def _existing(value: Any, info: ValidationInfo) -> Path:
+    """A path relative to the study file; it must exist."""
+    if not isinstance(value, str | Path) or not str(value).strip():
+        raise mistake("must be a path in quotes")
+    if CONTROL.search(str(value)):
+        raise mistake("a path must not hold line breaks or other control characters; rename the file")
+    path = os.path.realpath(Path((info.context or {}).get("folder", ""), value))
+    if not os.path.exists(path):
+        folder, name = os.path.split(path)
+        siblings = os.listdir(folder) if os.access(folder, os.R_OK) else []
+        raise mistake(f"no such file or folder: {value}{nearest(name, siblings, 0.8)}")
+    if kind := special(path):
+        raise mistake(f"{value} is {kind}; only files and folders are read")
+    return Path(path)
+
+
+def _shape(value: Any) -> str:
+    """Whether a setting is one for all views or columns, or a table with one for each."""
+    return "(each)" if isinstance(value, dict) else "(one)"
+
+
+Names = Annotated[list[str], BeforeValidator(_as_list)]
+Code = int | float | str
+Codes = Annotated[list[str], BeforeValidator(_as_codes)]
+Text = Annotated[str, BeforeValidator(_as_text)]
+File = Annotated[Path, BeforeValidator(_existing)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(ge=0)]
+KernelPerView = Annotated[
+    Annotated[Kernel, Tag("(one)")] | Annotated[dict[str, Kernel], Tag("(each)")], Discriminator(_shape)
+]
+WeightPerView = Annotated[
+    Annotated[Weight, Tag("(one)")] | Annotated[dict[str, Weight], Tag("(each)")], Discriminator(_shape)
+]
+CodesPerColumn = Annotated[
+    Annotated[list[Code], Tag("(one)")] | Annotated[dict[str, list[Code]], Tag("(each)")],
+    Discriminator(_shape),
+]

@@ -1,0 +1,306 @@
+"""The blocks of study.toml and their keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+
+from viewloom.study import readers
+from viewloom.study.config.fields import (
+    Code,
+    Codes,
+    CodesPerColumn,
+    File,
+    Format,
+    KernelPerView,
+    Names,
+    ParticipantsFormat,
+    Share,
+    Text,
+    Weight,
+    WeightPerView,
+    mistake,
+)
+from viewloom.study.wording import quoted
+
+GENOTYPES = ("plink", "plink-raw")
+NOT_OPTIONS = {
+    "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
+    "categorical", "levels",
+}  # fmt: skip
+
+
+class Block(BaseModel):
+    """A block of study.toml; keys it does not know are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class About(Block):
+    """``[study]``."""
+
+    name: str = Field(default="study", description="Title of the report.")
+
+
+class Source(Block):
+    """How to read a table. Formats have some of these keys each: those that their reader takes."""
+
+    id: str | None = Field(default=None, description="Column of the subject's id.")
+    visit: Text | None = Field(
+        default=None, description="Visit to keep, such as 'bl'; 'first': the first of each subject."
+    )
+    visit_column: str | None = Field(default=None, description="Column that names the visit.")
+    missing_codes: CodesPerColumn | None = Field(
+        default=None,
+        description="Values that mean missing: [-4], or { 'ST*' = [-4], ... }; [] says that there are none.",
+    )
+    delimiter: str | None = Field(default=None, description="Left out, it is found out.")
+    decimal: Literal[".", ","] | None = Field(default=None, description="Left out, it is found out.")
+    thousands: Literal[".", ",", " ", "'"] | None = Field(
+        default=None, description="Mark between thousands. Left out, there is none."
+    )
+    encoding: str | None = Field(default=None, description="Such as 'cp1252'. Left out, it is found out.")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the reader is told: the keys that were given, apart from those that are not for it."""
+        given = [key for key in type(self).model_fields if key in self.model_fields_set - NOT_OPTIONS]
+        return {key: getattr(self, key) for key in given}
+
+
+class Survival(Block):
+    """``survival = { time = "...", event = "..." }``."""
+
+    time: str = Field(description="Column of the time under observation.")
+    event: str = Field(description="Column that is 1 where the event was seen and 0 where it was not.")
+
+
+class Participants(Source):
+    """``[participants]``: diagnosis, covariates and outcomes, one row per subject."""
+
+    path: File = Field(description="The table, relative to study.toml.")
+    format: ParticipantsFormat = Field(
+        default=None, validate_default=True, description="Left out, it is guessed."
+    )
+    diagnosis: str | None = Field(default=None, description="Column of the diagnosis.")
+    covariates: Names = Field(default=[], description="Columns such as age, sex, education and ICV.")
+    site: str | None = Field(default=None, description="Column of the site or scanner.")
+    outcomes: Names = Field(default=[], description="Columns that clusters are compared on.")
+    survival: Survival | None = Field(default=None, description="Time to an event, such as conversion.")
+    categorical: Names = Field(
+        default=[], description="Columns whose cells are categories as they are written, even if numbers."
+    )
+    levels: dict[str, dict[str, list[Code]]] = Field(
+        default={}, description="Spellings of one level: { sex = { M = ['m', 'Male'] } }."
+    )
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _guess(cls, value: Any, info: ValidationInfo) -> Any:
+        """The format, where it is not given: any table will do."""
+        found = readers.sniff(info.data["path"]) if value is None and "path" in info.data else value
+        return found if value is not None or found in get_args(ParticipantsFormat) else "table"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Files that are read."""
+        return [self.path]
+
+    @property
+    def named_columns(self) -> list[tuple[str, str]]:
+        """Pairs of key and column, for every column that the study speaks of."""
+        pairs = [("diagnosis", self.diagnosis), ("site", self.site)]
+        pairs += [("covariates", name) for name in self.covariates]
+        pairs += [("outcomes", name) for name in self.outcomes]
+        if self.survival is not None:
+            pairs += [("survival", self.survival.time), ("survival", self.survival.event)]
+        return [(key, name) for key, name in pairs if name is not None]
+
+
+class View(Source):
+    """``[views.<name>]``: one table of features."""
+
+    path: File | None = Field(default=None, description="File or folder, relative to study.toml.")
+    paths: list[File] | None = Field(
+        default=None, min_length=1, description="Several files, instead of path."
+    )
+    format: Format = Field(
+        default=None, validate_default=True, description="Left out, it is guessed from the file."
+    )
+    transform: Literal["none", "log", "log1p", "sqrt"] = Field(
+        default="none", description="Taken of all values."
+    )
+    columns: Names | None = Field(
+        default=None, description="Columns to keep: names, or patterns such as 'ST*'."
+    )
+    exclude: Names | None = Field(default=None, description="Columns to leave out: names or patterns.")
+    name: Names | None = Field(default=None, description="Long tables: column(s) of the feature's name.")
+    value: str | None = Field(default=None, description="Long tables, fdg: column of the value.")
+    repeats: Literal["error", "mean"] | None = Field(
+        default=None, description="Long tables: what to do with several values of one feature."
+    )
+    atlas: str | None = Field(default=None, description="FreeSurfer: such as 'aparc'.")
+    measures: Names | None = Field(default=None, description="FreeSurfer, UCSFFSX: such as ['thickness'].")
+    hemispheres: Names | None = Field(default=None, description="FreeSurfer: such as ['lh', 'rh'].")
+    longitudinal: bool | None = Field(default=None, description="FreeSurfer: read the longitudinal runs.")
+    global_measures: bool | None = Field(default=None, description="FreeSurfer: totals such as eTIV too.")
+    dictionary: File | None = Field(default=None, description="UCSFFSX: the table that names the ST codes.")
+    require_qc: bool | None = Field(default=None, description="UCSFFSX: only what passed quality control.")
+    min_maf: Annotated[float, Field(ge=0, le=0.5)] | None = Field(
+        default=None, description="PLINK: least minor allele frequency."
+    )
+    min_call_rate: Share | None = Field(default=None, description="PLINK: least share of known calls.")
+    variants: Names | None = Field(default=None, description="PLINK: variants to keep.")
+    modality: str | None = Field(default=None, description="h5mu: name of the modality.")
+    layer: str | None = Field(default=None, description="h5ad, h5mu: layer to read instead of X.")
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _guess(cls, value: Any, info: ValidationInfo) -> Any:
+        """The format, where it is not given."""
+        files = [info.data.get("path"), *(info.data.get("paths") or [])]
+        given = [path for path in files if path is not None]
+        if value is not None or not given:  # no path is an error of its own
+            return "table" if value is None else value
+        found = readers.sniff(given[0])
+        if found is None:
+            raise mistake(f"is missing and cannot be guessed; set it to one of {quoted(readers.FORMATS)}")
+        return found
+
+    @property
+    def source(self) -> Path | list[Path]:
+        """The path, or the list of paths."""
+        return list(self.paths or []) if self.path is None else self.path
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Files and folders that are read."""
+        return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
+
+
+class Preparation(Block):
+    """``[preparation]``: learned from training subjects and kept with the model."""
+
+    impute: Literal["median", "knn"] = Field(
+        default="median", description="For cells missing in observed rows."
+    )
+    n_neighbors: int = Field(default=5, ge=1, description="Of knn.")
+    genotypes: Names = Field(
+        default=[], description="Views of allele counts (0 to 2), besides those read from PLINK."
+    )
+    residualise: Names = Field(default=[], description="Covariates whose effect is taken out of every view.")
+    residualise_on: Literal["controls", "all"] = Field(
+        default="controls", description="Who that is learned from."
+    )
+    controls: Codes = Field(default=[], description="The diagnosis that controls have, or several.")
+    harmonise: Literal["none", "combat"] = Field(default="none", description="Between sites.")
+    min_site: int = Field(default=5, ge=2, description="Subjects of smaller sites are left as they are.")
+    new_sites: Literal["error", "average"] = Field(
+        default="error", description="When new subjects come from sites not seen in training."
+    )
+    standardise: bool = Field(
+        default=False, description="Features to variance one; scale of [model] does so, too."
+    )
+
+
+class Model(Block):
+    """``[model]``: settings of `viewloom.KernelMultiviewNMF`; the defaults are its own."""
+
+    n_clusters: int = Field(default=3, ge=2)
+    kernel: KernelPerView = Field(default="diffusion", description="One, or { view = kernel, ... }.")
+    lam: WeightPerView = Field(
+        default=10.0, description="Pull of the consensus; one, or { view = number, ... }."
+    )
+    theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
+    gamma: Weight = Field(default=2.0, description="Large values even out the weights of views.")
+    graph: Literal["knn", "gaussian"] = "knn"
+    membership: Literal["simplex", "nonnegative"] = "simplex"
+    sharpness: Share = 0.5
+    calibrate: bool = True
+    normalize: bool = True
+    scale: Literal["auto", "standard", "unit", "none"] = "auto"
+    init: Literal["kkmeans", "random"] = "kkmeans"
+    n_init: int = Field(default=1, ge=1, description="Number of starts.")
+    inner_iter: int = Field(default=10, ge=1)
+    max_iter: int = Field(default=200, ge=1)
+    tol: Weight = 1e-4
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Same inputs and seed, same results.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters of `KernelMultiviewNMF`."""
+        given = self.model_dump(exclude={"seed"})
+        return {**given, "scale": None if self.scale == "none" else self.scale, "random_state": self.seed}
+
+
+class Ids(Block):
+    """``[ids]``."""
+
+    match: Literal["exact", "adni", "bids"] = Field(
+        default="exact",
+        description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
+    )
+
+
+class Report(Block):
+    """``[report]``."""
+
+    min_cell: int = Field(default=11, ge=1, description="Counts below this are not shown.")
+
+
+class Study(Block):
+    """The whole of study.toml.
+
+    Examples
+    --------
+    >>> Study.model_validate({"views": {}}).model.settings["n_clusters"]
+    3
+    """
+
+    study: About = About()
+    participants: Participants | None = None
+    views: dict[str, View]
+    preparation: Preparation = Preparation()
+    model: Model = Model()
+    ids: Ids = Ids()
+    report: Report = Report()
+    _path: Path = PrivateAttr(Path("study.toml"))
+
+    def model_post_init(self, context: Any) -> None:
+        """Remember the file."""
+        self._path = (context or {}).get("path", self._path)
+
+    @property
+    def path(self) -> Path:
+        """The study file."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """Title of the study."""
+        return self.study.name
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """Parameters of `preparation.Plan`: the block, and what participants and views add to it."""
+        people, named = self.participants, self.preparation.genotypes
+        return {
+            **self.preparation.model_dump(),
+            "diagnosis": people and people.diagnosis,
+            "site": people and people.site,
+            "genotypes": [n for n, view in self.views.items() if n in named or view.format in GENOTYPES],
+        }
+
+
+BLOCKS: dict[str, type[Block]] = {
+    "study": About,
+    "participants": Participants,
+    "participants.survival": Survival,
+    "views.<name>": View,
+    "preparation": Preparation,
+    "model": Model,
+    "ids": Ids,
+    "report": Report,
+}

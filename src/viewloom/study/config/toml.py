@@ -1,0 +1,235 @@
+"""study.toml: what a study consists of, read and checked before any data is.
+
+Every mistake becomes one line of a `StudyError`: file, line, key, what is wrong, and the nearest thing that
+would be right.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from viewloom.study import readers
+from viewloom.study.config.fields import Format, Kernel
+from viewloom.study.config.positions import Problem, Where, in_data, told
+from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View
+from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.wording import CONTROL, nearest, quoted
+
+__all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "parse_study", "read_study"]
+
+VIEW_NAME = re.compile(r"\w[\w .+-]{0,63}")  # names of views become parts of file names
+LARGEST, MOST_DOTS = 2**17, 500  # bytes of a study file, and dots on one of its lines
+MOST_TOLD = 50  # mistakes
+NO_VIEWS = "; add a block [views.<name>] with a path"
+SYNTAX_HINTS = {  # what a line that is not TOML may hold -> the way out
+    "[\u201c\u201d\u201e\u2018\u2019]": "use straight quotes",
+    r"\\": "write paths with / or between single quotes",
+    r"=\s*[^\W\d]": "text needs quotes",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of study.toml, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema()}
+
+
+def read_study(path: str | Path) -> Study:
+    """Read study.toml and check all that can be checked without reading the data.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Study
+        With paths resolved and formats known.
+
+    Raises
+    ------
+    StudyError
+        With one line per mistake.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from viewloom import study
+    >>> folder = tempfile.mkdtemp()
+    >>> files = study.write_example(folder)
+    >>> described = study.read_study(files[0])
+    >>> list(described.views)
+    ['vbm', 'freesurfer', 'fdg', 'snp']
+    """
+    return parse_study(_text(Path(path)), Path(path).resolve())
+
+
+def parse_study(text: str, path: Path) -> Study:
+    """The study that a text describes, as if it were in the file of that path; see `read_study`."""
+    if len(text.encode()) > LARGEST:
+        raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
+    data = _parsed(text, path)
+    study, problems = _validated(data, path)
+    if study is not None:
+        found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
+        problems = list(islice(found, MOST_TOLD))
+    if problems or study is None:
+        raise StudyError(told(problems, text, path))
+    return study
+
+
+def _text(path: Path) -> str:
+    if CONTROL.search(str(path)):
+        raise StudyError(
+            "The path of the study file holds line breaks or other control characters; rename it."
+        )
+    check_kind(path)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
+        return path.read_text(encoding="utf-8-sig")
+    except IsADirectoryError:
+        raise StudyError(f"{path}: is a folder; give the study file in it.") from None
+    except PermissionError:
+        raise StudyError(f"{path}: may not be read; ask for permission.") from None
+    except OSError:
+        raise StudyError(f"{path}: no such study file; `viewloom init` writes one.") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"{path.name}: not UTF-8; save it with encoding UTF-8.") from None
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    _check_lines(text, path)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said, _, place = str(error).partition(" (at ")
+        lines = text.split("\n")
+        number = int(found.group(1)) if (found := re.match(r"line (\d+)", place)) else len(lines)
+        hints = (hint for sign, hint in SYNTAX_HINTS.items() if re.search(sign, lines[number - 1]))
+        hint = "".join(f"; {hint}" for hint in list(hints)[:1])
+        raise StudyError(f"{path.name}, line {number}: not valid TOML: {said}{hint}.") from None
+    except (ValueError, RecursionError):
+        raise StudyError(f"{path.name}: not valid TOML: a number or a list goes beyond all bounds.") from None
+
+
+def _check_lines(text: str, path: Path) -> None:
+    """Refuse keys of very many parts, which take very long to read."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > MOST_DOTS:
+            raise StudyError(f"{path.name}, line {number}: more than {MOST_DOTS} dots; break the line.")
+
+
+def _validated(data: dict[str, Any], path: Path) -> tuple[Study | None, list[Problem]]:
+    """The study, or what keeps the data from being one."""
+    try:
+        return Study.model_validate(data, context={"path": path, "folder": path.parent}), []
+    except ValidationError as error:
+        problems = [_problem(found, data) for found in error.errors()[:MOST_TOLD]]
+        return None, list({problem.where: problem for problem in reversed(problems)}.values())
+
+
+def _problem(error: Any, data: dict[str, Any]) -> Problem:
+    """One error of pydantic in the words of this file."""
+    where, kind, given = in_data(error["loc"], data), error["type"], error["input"]
+    if kind == "missing":
+        return Problem((*where, error["loc"][-1]), "is missing" + NO_VIEWS * (error["loc"] == ("views",)))
+    if kind == "extra_forbidden":
+        return Problem(where, f"unknown key{_instead(where)}")
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        return Problem(where, f"must be one of {quoted(known)}, got {given!r}{nearest(given, known)}")
+    if kind == "study":
+        where = error["loc"]  # the key may be absent: a format that cannot be guessed
+    return Problem(where, error["msg"].replace("Input should", "should"))
+
+
+def _instead(where: Where) -> str:
+    """What may have been meant by an unknown key: its neighbour here, or the block where it belongs."""
+    keys = list(_block(where[:-1]).model_fields)
+    hint = nearest(where[-1], keys)
+    homes = [block for block, model in BLOCKS.items() if where[-1] in model.model_fields]
+    elsewhere = f"; it belongs to [{homes[0]}]" if homes else f"; known are {quoted(keys)}"
+    return hint or elsewhere
+
+
+def _block(where: Where) -> type[Block]:
+    """The model of the block at a place."""
+    name = ".".join(["views.<name>", *map(str, where[2:])] if where[:1] == ("views",) else map(str, where))
+    return BLOCKS.get(name, Study)
+
+
+def _view_problems(study: Study) -> Iterator[Problem]:
+    """Blocks of views that are well-formed, yet cannot be read."""
+    if not study.views:
+        yield Problem(("views",), f"there are none{NO_VIEWS}")
+    if study.participants is not None:
+        yield from _option_problems(study.participants, study.participants.format, ("participants",))
+    for name, view in study.views.items():
+        where = ("views", name)
+        if not VIEW_NAME.fullmatch(name):
+            yield Problem(where, "names of views are up to 64 letters, digits, spaces and . + - _ only")
+        if sum(name.casefold() == other.casefold() for other in study.views) > 1:
+            yield Problem(where, "another view has this name but for upper and lower case")
+        if (view.path is None) == (view.paths is None):
+            yield Problem(where, "needs either path or paths")
+        yield from _option_problems(view, view.format, where)
+
+
+def _option_problems(source: Source, format: str, where: Where) -> Iterator[Problem]:
+    """Options that the reader of this format does not have, and those it cannot do without."""
+    known = inspect.signature(readers.FORMATS[format]).parameters
+    for option in source.options:
+        if option not in known:
+            homes = [name for name in readers.FORMATS if readers.takes(name, option)]
+            belongs = f"; it belongs to {quoted(homes)}" if homes else ""
+            yield Problem((*where, option), f"not an option of format {format!r}{belongs}")
+    for option, parameter in known.items():
+        needed = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if needed and option not in source.options:
+            yield Problem((*where, option), f"is missing; format {format!r} needs it")
+
+
+def _model_problems(study: Study) -> Iterator[Problem]:
+    """Settings per view whose views are not those of the study."""
+    for key in ("kernel", "lam", "theta"):
+        setting = getattr(study.model, key)
+        if isinstance(setting, dict):
+            yield from _per_view_problems(setting, study.views, ("model", key))
+
+
+def _per_view_problems(setting: dict[str, Any], views: Iterable[str], where: Where) -> Iterator[Problem]:
+    for name in setting:
+        if name not in views:
+            yield Problem((*where, name), f"there is no such view{nearest(name, views)}")
+    absent = [name for name in views if name not in setting]
+    if absent:
+        yield Problem(where, f"has no entry for view {quoted(absent)}")
+
+
+def _preparation_problems(study: Study) -> Iterator[Problem]:
+    """Preparation that needs columns which [participants] does not name."""
+    preparation, people = study.preparation, study.participants
+    residualise, harmonise = ("preparation", "residualise"), ("preparation", "harmonise")
+    covariates = people.covariates if people else []
+    for name in preparation.residualise:
+        if name not in covariates:
+            hint = nearest(name, covariates) or "; list it there"
+            yield Problem(residualise, f"{name!r} is not among participants.covariates{hint}")
+    for name in preparation.genotypes:
+        if name not in study.views:
+            hint = nearest(name, study.views)
+            yield Problem(("preparation", "genotypes"), f"there is no view {name!r}{hint}")
+    on_controls = preparation.residualise and preparation.residualise_on == "controls"
+    if on_controls and not (people and people.diagnosis and preparation.controls):
+        needs = "learning from controls needs preparation.controls and participants.diagnosis"
+        yield Problem(residualise, f"{needs}; or set residualise_on = 'all'")
+    if preparation.harmonise != "none" and not (people and people.site):
+        yield Problem(harmonise, f"{preparation.harmonise!r} needs participants.site")

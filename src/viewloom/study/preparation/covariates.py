@@ -1,0 +1,144 @@
+"""Covariates of subjects as a design matrix, coded as training subjects were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import as_categories, as_numbers
+from viewloom.data.naming import listed
+from viewloom.study.errors import StudyError
+from viewloom.study.levels import MOST_LEVELS, folded, is_categorical
+from viewloom.study.wording import counted, quoted
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Covariates:
+    """From columns of the participants table to a design matrix of p columns.
+
+    `levels` holds the categories of each covariate, None for a number. The first category has no column.
+    """
+
+    levels: Mapping[str, list[str] | None]
+    default: Array
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def fit(cls, participants: pd.DataFrame | None, names: Sequence[str]) -> Covariates:
+        """Categories, means and commonest values of training subjects."""
+        levels = {name: _levels(column_of(participants, name), name) for name in names}
+        defaults = [_default(column_of(participants, name), found) for name, found in levels.items()]
+        unscaled = cls(levels, np.concatenate([np.empty(0), *defaults]), np.array(0.0), np.array(1.0))
+        design = unscaled.design(participants, 1)
+        spread = design.std(axis=0)
+        return replace(unscaled, centre=design.mean(axis=0), spread=np.where(spread > 0, spread, 1.0))
+
+    def design(self, participants: pd.DataFrame | None, n: int) -> Array:
+        """Design matrix (n x p), standardised."""
+        raw = self.raw(participants, n)
+        return np.asarray((np.where(np.isnan(raw), self.default, raw) - self.centre) / self.spread)
+
+    def raw(self, participants: pd.DataFrame | None, n: int) -> Array:
+        """Its columns as they are, NaN where a subject lacks the covariate."""
+        coded = [_coded(column_of(participants, name), levels) for name, levels in self.levels.items()]
+        return np.column_stack(coded) if coded else np.empty((n, 0))
+
+    def unseen(self, participants: pd.DataFrame | None) -> list[str]:
+        """How many subjects have a level that training did not see; other spellings of one are errors."""
+        notes = []
+        for name, levels in self.levels.items():
+            column = column_of(participants, name)
+            if levels is None:
+                _check_numbers(column, name)
+                continue
+            labels = [label for label in as_categories(column) if label is not None]
+            new = [label for label in labels if label not in levels]
+            _check_new_levels(new, len(labels), levels, name)
+            who = counted(len(new), "subject has", "subjects have")
+            notes += [f"{who} a level of {name!r} that training did not see"] * bool(new)
+        return notes
+
+
+def _check_numbers(column: pd.Series, name: str) -> None:
+    known = np.array([label is not None for label in as_categories(column)], dtype=bool)
+    texts = int(np.isnan(as_numbers(column)[known]).sum())
+    if texts:
+        raise StudyError(
+            f"Covariate {name!r} is a number in training and no number for {counted(texts, 'subject')}; "
+            "correct the cells, or name them in missing_codes of [participants]."
+        )
+
+
+def _check_new_levels(new: list[str], n: int, levels: Sequence[str], name: str) -> None:
+    """Refuse other spellings of known levels, and a column of n labels of which training knows none."""
+    known = {folded(level): level for level in levels}
+    respelt = {label: known[folded(label)] for label in sorted(set(new)) if folded(label) in known}
+    if not respelt and (len(new) < n or not n):
+        return
+    if respelt:
+        same = ", ".join(f"'{level}' = ['{label}']" for label, level in respelt.items())
+        said = f"levels {quoted(respelt)} that training spelt otherwise; add to [participants] levels = "
+        raise StudyError(f"Covariate {name!r} has {said}{{ '{name}' = {{ {same} }} }}.")
+    raise StudyError(
+        f"Covariate {name!r} has none of the levels of training, {quoted(levels)}, in "
+        f"{counted(n, 'subject')}; name them alike with levels = {{ '{name}' = {{ ... }} }} under "
+        "[participants]."
+    )
+
+
+def column_of(participants: pd.DataFrame | None, name: str) -> pd.Series:
+    """A column of the participants table."""
+    if participants is None:
+        raise StudyError(f"Column {name!r} is asked for, but there is no participants table.")
+    columns = list(participants.columns)
+    if columns.count(name) != 1:
+        raise StudyError(
+            f"The participants table has {columns.count(name)} columns {name!r}; it has {listed(columns)}."
+        )
+    return participants[name]
+
+
+def labels_of(participants: pd.DataFrame | None, name: str | None) -> list[str | None]:
+    """A column as categories."""
+    return as_categories(column_of(participants, str(name)))
+
+
+def _levels(column: pd.Series, name: str) -> list[str] | None:
+    """Categories of a covariate, None if it is a number."""
+    labels = as_categories(column)
+    known = {label for label in labels if label is not None}
+    if not known:
+        raise StudyError(f"Covariate {name!r} has no value among {len(column)} subjects; leave it out.")
+    if not is_categorical(column):
+        return None
+    if len(known) > MOST_LEVELS:
+        raise StudyError(
+            f"Covariate {name!r} is text with {len(known)} different values; use numbers or a few categories."
+        )
+    return sorted(known)
+
+
+def _coded(column: pd.Series, levels: Sequence[str] | None) -> Array:
+    """A covariate as columns of the design, NaN where it is missing or of an unknown category."""
+    if levels is None:
+        return as_numbers(column)[:, None]
+    labels = as_categories(column)
+    coded = np.array([[float(label == level) for level in levels[1:]] for label in labels])
+    coded = coded.reshape(len(labels), len(levels) - 1)
+    coded[[label not in levels for label in labels]] = np.nan
+    return coded
+
+
+def _default(column: pd.Series, levels: Sequence[str] | None) -> Array:
+    """What a subject without the covariate gets: the mean, or the commonest category."""
+    if levels is None:
+        return np.array([np.nanmean(as_numbers(column))])
+    labels = as_categories(column)
+    commonest = max(levels, key=labels.count)
+    return np.array([float(commonest == level) for level in levels[1:]])

@@ -1,0 +1,279 @@
+"""Preparation of views: learned from training subjects, stored with the model, applied to new subjects.
+
+Every view goes through the same steps, in this order: columns that do not vary are left out, missing cells
+filled, sites harmonised, covariates regressed out, features standardised. Sparse views pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from viewloom.data.alignment import align
+from viewloom.data.naming import listed
+from viewloom.data.views import Views
+from viewloom.study.errors import StudyError
+from viewloom.study.preparation.covariates import Covariates, labels_of
+from viewloom.study.preparation.plan import Plan
+from viewloom.study.preparation.steps import NOWHERE, Asked, People
+from viewloom.study.preparation.view_steps import PreparedView, fit_view, restored_view
+from viewloom.study.wording import counted, note
+
+__all__ = ["Plan", "Preparation"]
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Steps fitted on training subjects; see `Plan` for what they do.
+
+    Attributes
+    ----------
+    plan : Plan
+    views : list of PreparedView
+    covariates : Covariates
+    sites : list of str
+        Sites of the training subjects.
+    notes : list of str
+        What was done to the training subjects: counts and names of features, never ids.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from viewloom import Views
+    >>> scans = pd.DataFrame({"left": [3.0, np.nan, 2.0], "right": [3.0, 2.0, 1.0], "side": [2.0] * 3})
+    >>> views = Views({"mri": scans}, allow_nan=True)
+    >>> prepared = Preparation.fit(views)
+    >>> for note in prepared.notes:
+    ...     print(note)
+    View 'mri': 1 column with a single value left out: 'side'
+    View 'mri': 1 missing cell (16.7%) filled with the median
+    >>> prepared.transform(views)["mri"].tolist()
+    [[3.0, 3.0], [2.5, 2.0], [2.0, 1.0]]
+    """
+
+    plan: Plan
+    views: list[PreparedView]
+    covariates: Covariates
+    sites: list[str]
+    notes: list[str]
+
+    @classmethod
+    def fit(
+        cls, views: Views, participants: pd.DataFrame | None = None, plan: Plan | None = None
+    ) -> Preparation:
+        """Learn the steps from training subjects.
+
+        Parameters
+        ----------
+        views : Views
+            Made with ``allow_nan=True``.
+        participants : DataFrame, optional
+            One row per subject, in the order of the views.
+        plan : Plan, optional
+
+        Raises
+        ------
+        StudyError
+            With the view, the column and what to do.
+        """
+        plan = Plan() if plan is None else plan
+        _check_plan(plan, views)
+        participants = _matched(participants, views)
+        covariates = Covariates.fit(participants, plan.residualise)
+        labels = labels_of(participants, plan.site) if plan.harmonise != "none" else []
+        sites = sorted({label for label in labels if label is not None})
+        blank = cls(plan, [], covariates, sites, [])
+        people, notes = blank._people(views, participants)
+        teachers = _teachers(participants, plan, len(views))
+        complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
+        nothing = np.empty((len(views), 0), dtype=bool)
+        asked = Asked(plan, people, teachers, complete, np.empty(0), nothing, len(sites))
+        notes += _idle_notes(participants, plan, teachers)
+        prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
+        notes += [f"View {view.name!r}: {note}" for view in prepared for note in view.notes]
+        return replace(blank, views=prepared, notes=notes)
+
+    def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
+        """Prepared views: no NaN in observed rows, absent views absent, ids as they were.
+
+        A subject who has nothing in the columns that were kept of a view lacks it from here on.
+        """
+        return self._transformed(views, participants)[0]
+
+    def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[str]:
+        """What `transform` has to fill in or leave as it is for these subjects, in counts."""
+        return self._transformed(views, participants)[1]
+
+    def to_arrays(self) -> dict[str, Array]:
+        """All fitted numbers, by name."""
+        steps = {
+            f"{a}/{i}/{name}": value
+            for a, view in enumerate(self.views)
+            for i, step in enumerate(view.steps)
+            for name, value in step.arrays().items()
+        }
+        design = {name: getattr(self.covariates, name) for name in ("default", "centre", "spread")}
+        return {**steps, **{f"covariates/{name}": value for name, value in design.items()}}
+
+    def settings(self) -> dict[str, Any]:
+        """All else, as JSON can hold it; says whether training rows are among the arrays."""
+        views = [
+            {"name": view.name, "features": view.features.tolist(), "steps": list(view.kinds)}
+            for view in self.views
+        ]
+        return {
+            "plan": {name: _listed(value) for name, value in asdict(self.plan).items()},
+            "covariates": dict(self.covariates.levels),
+            "sites": self.sites,
+            "views": views,
+            "notes": self.notes,
+            "holds_training_rows": any("knn" in view.kinds for view in self.views),
+        }
+
+    @classmethod
+    def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Preparation:
+        """The preparation that gave these `settings` and `to_arrays`, bit for bit."""
+        design = {name: arrays[f"covariates/{name}"] for name in ("default", "centre", "spread")}
+        return cls(
+            Plan(**settings["plan"]),
+            [restored_view(view, a, arrays) for a, view in enumerate(settings["views"])],
+            Covariates(settings["covariates"], **design),
+            list(settings["sites"]),
+            list(settings["notes"]),
+        )
+
+    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[str]]:
+        views, notes = self._aligned(views)
+        people, lacking = self._people(views, _matched(participants, views))
+        notes += lacking
+        blocks, present = list(views.blocks), views.present.copy()
+        for a, view in enumerate(self.views):
+            if not view.steps:
+                continue
+            rows = views.rows(a)
+            X, kept = view.apply(_dense(blocks[a])[rows].astype(float), people[rows])
+            blocks[a] = _scattered(X, rows[kept], len(views), blocks[a].dtype)
+            present[:, a] = False
+            present[rows[kept], a] = True
+            lost = len(rows) - len(kept)
+            empty = note(lost, "subject", verb="without a value in its kept columns")
+            notes += [f"View {view.name!r}: {text}" for text in empty]
+        _check_seen(present)
+        features = {view.name: view.features_out for view in self.views}
+        return views.replaced(blocks=blocks, present=present, feature_names=features), notes
+
+    def _aligned(self, views: Views) -> tuple[Views, list[str]]:
+        """New subjects with the views and features of training, absent views included; others are noted."""
+        features = {view.name: view.features for view in self.views}
+        known, notes = _known_features(views, features)
+        try:
+            return align(known, list(features), features, allow_nan=True), notes
+        except ValueError as error:
+            raise StudyError(str(error)) from None
+
+    def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[str]]:
+        """Covariates and sites of subjects, and how many lack them."""
+        n = len(views)
+        raw = self.covariates.raw(participants, n)
+        lacking = int(np.isnan(raw).any(axis=1).sum())
+        filled = "without a covariate: its mean or commonest value is taken"
+        notes = [*note(lacking, "subject", verb=filled), *self.covariates.unseen(participants)]
+        site = np.full(n, NOWHERE)
+        if self.plan.harmonise != "none":
+            labels = labels_of(participants, self.plan.site)
+            site = np.array([self.sites.index(label) if label in self.sites else NOWHERE for label in labels])
+            notes += self._site_notes(labels)
+        return People(self.covariates.design(participants, n), site), notes
+
+    def _site_notes(self, labels: Sequence[str | None]) -> list[str]:
+        """How many subjects are not harmonised; new sites may be an error."""
+        new = [label for label in labels if label is not None and label not in self.sites]
+        if new and self.plan.new_sites == "error":
+            who = f"{counted(len(new), 'subject')} from {counted(len(set(new)), 'site')} ({self.plan.site!r})"
+            raise StudyError(
+                f"{who} not seen in training, whose effect cannot be known. Fit again with subjects of these "
+                "sites, or with new_sites = 'average', which leaves them as they are."
+            )
+        nowhere = sum(label is None for label in labels)
+        return [
+            *note(len(new), "subject", verb="of sites not seen in training, not harmonised"),
+            *note(nowhere, "subject", verb="without a site, not harmonised"),
+        ]
+
+
+def _check_plan(plan: Plan, views: Views) -> None:
+    unknown = [name for name in plan.genotypes if name not in views.names]
+    if unknown:
+        raise StudyError(f"genotypes names views {listed(unknown)}, but there are {listed(views.names)}.")
+
+
+def _matched(participants: pd.DataFrame | None, views: Views) -> pd.DataFrame | None:
+    """The participants table, which must have the rows of the views."""
+    if participants is None:
+        return None
+    if len(participants) != len(views):
+        raise StudyError(f"The participants table has {len(participants)} rows for {len(views)} subjects.")
+    if views.ids is not None and not participants.index.equals(views.ids):
+        raise StudyError("The participants table is not in the order of the views; reindex it by their ids.")
+    return participants
+
+
+def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[str]]:
+    """The views without features that training did not see, where they have all that it saw."""
+    blocks, names, notes = list(views.blocks), dict(views.feature_names), list[str]()
+    for a, name in enumerate(views.names):
+        found = names[name]
+        seen = pd.Index(found).isin(wanted.get(name, found))
+        if seen.sum() == len(wanted.get(name, found)) < len(found):
+            blocks[a], names[name] = blocks[a][:, seen], found[seen]
+            new = note(int((~seen).sum()), "column", verb="not seen in training left out")
+            notes += [f"View {name!r}: {text}" for text in new]
+    return views.replaced(blocks=blocks, feature_names=names), notes
+
+
+def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
+    """Whose data tells the effects of covariates."""
+    if not plan.residualise or plan.residualise_on == "all":
+        return np.ones(n, dtype=bool)
+    controls = tuple(plan.controls or ())
+    return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
+
+
+def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[str]:
+    """Covariates that are to be taken out and do not vary among those who tell their effect."""
+    found = (
+        []
+        if participants is None
+        else [name for name in plan.residualise if participants[name][teachers].nunique() < 2]
+    )
+    who = "controls" if plan.residualise_on == "controls" else "subjects"
+    verb = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
+    return note(len(found), "covariate", verb=verb)
+
+
+def _check_seen(present: Array) -> None:
+    unseen = int((~present.any(axis=1)).sum())
+    if unseen:
+        raise StudyError(f"{counted(unseen, 'subject')} without a value in any kept column; leave them out.")
+
+
+def _dense(X: Any) -> Array:
+    """A block of a dense view; one that nobody has comes as an empty sparse matrix."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+
+def _scattered(X: Array, rows: Array, n: int, dtype: Any) -> Array:
+    """Rows in their places, NaN elsewhere."""
+    full = np.full((n, X.shape[1]), np.nan, dtype=dtype)
+    full[rows] = X
+    return full
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

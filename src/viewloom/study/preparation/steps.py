@@ -1,0 +1,342 @@
+"""Steps of the preparation of a view: each is learned from training subjects and applied to others.
+
+A step is a data class of arrays with ``fit(X, asked)`` and ``apply(X, people)``; rows of X are the subjects
+who have the view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Self
+
+import numpy as np
+from sklearn.impute import KNNImputer
+
+from viewloom.data.naming import listed
+from viewloom.study.errors import StudyError
+from viewloom.study.preparation.combat import Combat, apply_combat, fit_combat
+from viewloom.study.preparation.plan import Plan
+from viewloom.study.wording import counted
+
+Array = np.ndarray
+NOWHERE = -1  # the site of subjects whose site is not known
+LEAST_SUBJECTS, LEAST_PER_COVARIATE = 10, 5  # to fit the effects of covariates on
+ROUNDING = 1e-12  # columns whose values differ by a smaller share do not vary
+TOO_FEW = {  # residualise_on -> who is learned from, and what to do when they are too few
+    "controls": ("controls", "set residualise_on = 'all', residualise fewer covariates or check controls"),
+    "all": ("subjects", "residualise fewer covariates or none"),
+}
+EXPLAINED = 1e-9  # share of a feature's spread below which the rest is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """What steps may know of n subjects: covariates (n x p, standardised) and positions of their sites."""
+
+    covariates: Array
+    site: Array
+
+    def __getitem__(self, rows: Array) -> People:
+        return People(self.covariates[rows], self.site[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a step is fitted with, beside the values."""
+
+    plan: Plan
+    people: People
+    teachers: Array  # (n,) bool: whose data tells the effects of covariates
+    complete: Array  # (n,) bool: who has all covariates
+    features: Array
+    known: Array  # (n, d) bool: cells that were not missing in the file
+    n_sites: int
+
+    def after(self, step: Step, rows: Array) -> Asked:
+        """The same for the next step, and the rows that are left."""
+        columns = step.names(np.arange(len(self.features)))
+        kept = self.of(rows)
+        return replace(kept, features=self.features[columns], known=kept.known[:, columns])
+
+    def of(self, rows: Array) -> Asked:
+        """The same for some of the subjects."""
+        teachers, complete = self.teachers[rows], self.complete[rows]
+        return replace(
+            self, people=self.people[rows], teachers=teachers, complete=complete, known=self.known[rows]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A fitted step; all fields but the notes are numeric arrays."""
+
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Learn from training subjects."""
+        raise NotImplementedError
+
+    def apply(self, X: Array, people: People) -> Array:
+        """The rows after this step."""
+        raise NotImplementedError
+
+    def names(self, features: Array) -> Array:
+        """Names of the features that are left."""
+        return features
+
+    def arrays(self) -> dict[str, Array]:
+        """The fields by name."""
+        names = [f.name for f in fields(self) if f.name != "notes"]
+        return {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Keep(Step):
+    """Columns that vary among the known values."""
+
+    keep: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Find them; it is an error if there are none."""
+        empty = np.isnan(X).all(axis=0)
+        constant = ~empty & ~_varies(X)
+        keep = ~(empty | constant)
+        if not keep.any():
+            raise StudyError(
+                f"none of its {len(keep)} columns varies among the {len(X)} subjects who have it; "
+                "leave it out."
+            )
+        notes = _column_notes(
+            asked.features,
+            (empty, "without any value left out"),
+            (constant, "with a single value left out"),
+        )
+        return cls(keep, notes=notes)
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Those columns."""
+        return X[:, self.keep]
+
+    def names(self, features: Array) -> Array:
+        """Their names."""
+        return features[self.keep]
+
+
+@dataclass(frozen=True, eq=False)
+class Median(Step):
+    """Missing cells get the median of the feature."""
+
+    values: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Medians of the known values."""
+        return cls(np.nanmedian(X, axis=0), notes=_filled_note(X, "the median"))
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Fill."""
+        return np.where(np.isnan(X), self.values, X)
+
+
+@dataclass(frozen=True, eq=False)
+class Dosage(Median):
+    """Missing calls get the mean dosage of the variant."""
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Means of the known calls, which must lie between 0 and 2."""
+        strange = int(((X < 0) | (X > 2)).sum())
+        if strange:
+            raise StudyError(
+                f"{counted(strange, 'value')} outside 0 to 2, which no allele count is; name the code of "
+                "missing calls under missing_codes, or do not list the view under genotypes."
+            )
+        return cls(np.nanmean(X, axis=0), notes=_filled_note(X, "the mean dosage"))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours(Step):
+    """Missing cells get the mean of the nearest training subjects; `rows` are those, standardised."""
+
+    centre: Array
+    spread: Array
+    rows: Array
+    n_neighbors: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Store the training rows."""
+        centre, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+        k = np.array([asked.plan.n_neighbors])
+        return cls(centre, spread, (X - centre) / spread, k, notes=_filled_note(X, "the mean of neighbours"))
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Fill; known values stay as they are, to the last bit."""
+        if not np.isnan(X).any():
+            return X
+        imputer = KNNImputer(n_neighbors=int(self.n_neighbors[0])).fit(self.rows)
+        filled = imputer.transform((X - self.centre) / self.spread)
+        return np.where(np.isnan(X), filled * self.spread + self.centre, X)
+
+
+@dataclass(frozen=True, eq=False)
+class Harmonise(Step):
+    """ComBat between the sites that are large enough in this view; see `combat`.
+
+    `position` is the row of each site of the study among those harmonised, or -1.
+    """
+
+    position: Array
+    mean: Array
+    slopes: Array
+    spread: Array
+    shift: Array
+    scale: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Learn the effects of sites."""
+        site, covariates = asked.people.site, asked.people.covariates
+        sizes = np.bincount(site[site >= 0], minlength=max(asked.n_sites, 1))
+        large = sizes >= asked.plan.min_site
+        if large.sum() < 2:
+            nothing = np.zeros(X.shape[1])
+            none = np.empty((0, X.shape[1]))
+            slopes = np.zeros((covariates.shape[1], X.shape[1]))
+            sites = counted(int(large.sum()), "site")
+            note = f"not harmonised: {sites} with {asked.plan.min_site} subjects or more"
+            return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
+        position = np.where(large, np.cumsum(large) - 1, NOWHERE)
+        at = _looked_up(position, site)
+        fitted = fit_combat(X[at >= 0], at[at >= 0], covariates[at >= 0])
+        return cls(position, **asdict(fitted), notes=_small_sites_note(sizes, large, asked.plan.min_site))
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Subjects as the average site would have seen them."""
+        fitted = Combat(self.mean, self.slopes, self.spread, self.shift, self.scale)
+        return apply_combat(fitted, X, _looked_up(self.position, people.site), people.covariates)
+
+
+@dataclass(frozen=True, eq=False)
+class Residualise(Step):
+    """Effects of covariates taken out, at the mean of those they were learned from.
+
+    ``X - (C - centre) slopes``; slopes are 0 where nothing can be learned of a column. Columns of which
+    nothing is left in anybody are set to their `level`.
+    """
+
+    centre: Array
+    slopes: Array
+    level: Array
+    explained: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Least squares."""
+        taught, C = X[asked.teachers], asked.people.covariates
+        least = _check_enough(len(taught), C.shape[1], asked.plan)
+        centre, level = C[asked.teachers].mean(axis=0), taught.mean(axis=0)
+        constant = ~_varies(taught)
+        unknown = ~constant & (asked.known[asked.teachers].sum(axis=0) < least)
+        slopes = np.linalg.lstsq(C[asked.teachers] - centre, taught - level, rcond=None)[0]
+        slopes[:, constant | unknown] = 0.0
+        left = X - level - (C - centre) @ slopes
+        told = asked.known & asked.complete[:, None]
+        explained = _explained(np.where(told, left, np.nan), np.where(told, X, np.nan))
+        who = TOO_FEW[asked.plan.residualise_on][0]
+        notes = _column_notes(
+            asked.features,
+            (explained, "wholly explained by the covariates"),
+            (constant, f"without variation among the {who}, from which no effect of covariates is taken out"),
+            (unknown, f"known of fewer than {least} {who}, from which no effect of covariates is taken out"),
+        )
+        return cls(centre, slopes, level, explained, notes=notes)
+
+    def apply(self, X: Array, people: People) -> Array:
+        """What the covariates do not explain."""
+        return np.where(self.explained, self.level, X - (people.covariates - self.centre) @ self.slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class Standardise(Step):
+    """Mean zero and variance one."""
+
+    centre: Array
+    spread: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Means and standard deviations."""
+        return cls(X.mean(axis=0), X.std(axis=0))
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Scale."""
+        return np.asarray((X - self.centre) / self.spread)
+
+
+def _varies(X: Array) -> Array:
+    """Which columns have known values that differ by more than rounding."""
+    missing = np.isnan(X)
+    lowest = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
+    highest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
+    return np.asarray(highest - lowest > ROUNDING * np.maximum(np.abs(highest), np.abs(lowest)))
+
+
+def _explained(left: Array, X: Array) -> Array:
+    """Columns that vary, and of which nothing but rounding is left."""
+    explained = _varies(X)
+    spread, rest = np.nanstd(X[:, explained], axis=0), np.nanstd(left[:, explained], axis=0)
+    explained[explained] = rest <= EXPLAINED * spread
+    return explained
+
+
+def _check_enough(n: int, p: int, plan: Plan) -> int:
+    """How many are needed to learn the effects of covariates from; fewer are refused."""
+    least = max(LEAST_SUBJECTS, LEAST_PER_COVARIATE * p)
+    if n < least:
+        who, way_out = TOO_FEW[plan.residualise_on]
+        raise StudyError(
+            f"{n} {who} have it, too few to learn the effects of covariates from ({least} are needed); "
+            f"{way_out}."
+        )
+    return least
+
+
+def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[str, ...]:
+    """One note per cause, with the columns that it has."""
+    return tuple(
+        f"{counted(found.sum(), 'column')} {cause}: {listed(features[found])}"
+        for found, cause in causes
+        if found.any()
+    )
+
+
+def _looked_up(position: Array, site: Array) -> Array:
+    """Entries of a table at each site, -1 where the site is not known."""
+    return np.where(site >= 0, position[site], NOWHERE)
+
+
+def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[str, ...]:
+    small = ~large & (sizes > 0)
+    subjects, sites = int(sizes[small].sum()), int(small.sum())
+    who = f"{counted(subjects, 'subject')} of {counted(sites, 'site')}"
+    note = f"{who} with fewer than {least}, not harmonised"
+    return (note,) * bool(small.any())
+
+
+def _filled_note(X: Array, by: str) -> tuple[str, ...]:
+    count = int(np.isnan(X).sum())
+    return (f"{counted(count, 'missing cell')} ({count / X.size:.1%}) filled with {by}",) * bool(count)
+
+
+STEPS: dict[str, type[Step]] = {
+    "keep": Keep,
+    "median": Median,
+    "dosage": Dosage,
+    "knn": Neighbours,
+    "combat": Harmonise,
+    "residualise": Residualise,
+    "standardise": Standardise,
+}

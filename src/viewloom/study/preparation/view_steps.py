@@ -1,0 +1,105 @@
+"""The steps of one view, in order: fitted, applied, stored and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from viewloom.data.views import Views
+from viewloom.study.errors import StudyError
+from viewloom.study.preparation.plan import Plan
+from viewloom.study.preparation.steps import STEPS, Asked, People, Step
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedView:
+    """The fitted steps of a view; a sparse view has none."""
+
+    name: str
+    features: Array
+    kinds: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+    def apply(self, X: Array, people: People) -> tuple[Array, Array]:
+        """Rows after all steps, and their numbers: some may have nothing in any column that was kept."""
+        rows = np.arange(len(X))
+        for step in self.steps:
+            X, rows = _without_empty(step.apply(X, people[rows]), rows)
+        return X, rows
+
+    @property
+    def notes(self) -> list[str]:
+        """What was done to the training subjects."""
+        return [note for step in self.steps for note in step.notes]
+
+    @property
+    def features_out(self) -> Array:
+        """Names of the features that are left."""
+        features = self.features
+        for step in self.steps:
+            features = step.names(features)
+        return features
+
+
+def fit_view(views: Views, a: int, asked: Asked) -> PreparedView:
+    """Fit the steps of the view at this position."""
+    name, block, rows = views.names[a], views.blocks[a], views.rows(a)
+    features = views.feature_names[name]
+    if sp.issparse(block):
+        return PreparedView(name, features, (), ())
+    kinds, steps = _kinds(asked.plan, name), []
+    X = block[rows].astype(float)
+    asked = replace(asked.of(rows), features=features, known=~np.isnan(X))
+    with _naming(name):
+        for kind in kinds:
+            step = STEPS[kind].fit(X, asked)
+            X, left = _without_empty(step.apply(X, asked.people), np.arange(len(X)))
+            asked = asked.after(step, left)
+            steps.append(step)
+    return PreparedView(name, features, kinds, tuple(steps))
+
+
+def restored_view(view: Mapping[str, Any], a: int, arrays: Mapping[str, Array]) -> PreparedView:
+    """A view from what was stored."""
+    steps = [_restored_step(kind, f"{a}/{i}/", arrays) for i, kind in enumerate(view["steps"])]
+    features = np.asarray(view["features"], dtype=object)
+    return PreparedView(view["name"], features, tuple(view["steps"]), tuple(steps))
+
+
+def _restored_step(kind: str, start: str, arrays: Mapping[str, Any]) -> Step:
+    """A step from the arrays whose names begin so."""
+    return STEPS[kind](
+        **{name.removeprefix(start): X for name, X in arrays.items() if name.startswith(start)}
+    )
+
+
+def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
+    """The steps that a view goes through, in order."""
+    last = ("standardise",) * plan.standardise
+    if view in plan.genotypes:
+        return ("keep", "dosage", *last)
+    combat = ("combat", "keep") * (plan.harmonise == "combat")
+    residualise = ("residualise", "keep") * bool(plan.residualise)
+    return ("keep", plan.impute, *combat, *residualise, *last)
+
+
+def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
+    """Rows that hold anything, and their numbers."""
+    known = ~np.isnan(X).all(axis=1)
+    return X[known], rows[known]
+
+
+@contextmanager
+def _naming(view: str) -> Iterator[None]:
+    """Errors with the view they are about."""
+    try:
+        yield
+    except StudyError as error:
+        raise StudyError(f"View {view!r}: {error}") from None

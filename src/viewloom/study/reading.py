@@ -1,0 +1,294 @@
+"""One source of a study, a view or the participants, as a table indexed by id in the form ids are matched in.
+
+What there is to say of a table is in its ``attrs["notes"]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import as_categories
+from viewloom.data.matrix import LARGEST
+from viewloom.data.naming import listed
+from viewloom.study import levels, readers, sentinels
+from viewloom.study.aside import aside_note, counters, in_full, sorted_by, without
+from viewloom.study.config.schema import Participants, View
+from viewloom.study.errors import StudyError
+from viewloom.study.ids import canonical_ids, count_unknown
+from viewloom.study.wording import counted, folded, nearest, note
+
+CHECK = "check visit and missing_codes"
+LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
+TAKE_SEVERAL = {"freesurfer-table"}  # formats whose reader joins files itself
+
+
+def read_view(
+    view: View,
+    match: str,
+    *,
+    training: bool = True,
+    elsewhere: Mapping[str, str] | None = None,
+    needed: Collection[str] = (),
+) -> pd.DataFrame:
+    """The table of a view; subjects without any value are left out.
+
+    Parameters
+    ----------
+    view : View
+    match : {"exact", "adni", "bids"}
+        How ids are matched; see `ids.canonical_ids`.
+    training : bool, default=True
+        Whether to leave out columns by what is known of these subjects: those without any value, rare
+        variants and row numbers. New subjects need the columns of training, whatever is known of them.
+    elsewhere : dict of str to str, optional
+        Columns that are no features; see `aside.named_elsewhere`.
+    needed : collection of str
+        Columns that are features nevertheless, since a model was fitted on them.
+
+    Returns
+    -------
+    DataFrame
+        With ``attrs["aside"]``, which tells for columns that were set aside why they were.
+    """
+    features = Features(view, elsewhere or {}, needed, training)
+    parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
+    frame = _together(parts, view)
+    problems = list(_code_problems(view, frame))
+    if problems:
+        raise StudyError("\n".join(problems))
+    seen = frame.notna().any(axis=1)
+    absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
+    doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
+    notes = [*frame.attrs["notes"], *absent, *doubts]
+    return _noted(_transformed(frame[seen], view), notes, frame.attrs["aside"])
+
+
+@dataclass(frozen=True)
+class Features:
+    """Reads files of a view, and sets columns aside that are no features; see `read_view`."""
+
+    view: View
+    elsewhere: Mapping[str, str]
+    needed: Collection[str]
+    training: bool
+
+    def read(self, path: Path | list[Path]) -> pd.DataFrame:
+        """The features of a file."""
+        read = _read_chosen if self.training else _read_whole
+        more = {"aside": self.named} if readers.takes(self.view.format, "aside") else {}
+        frame = read(self.view, path, **more)
+        named = [*frame.attrs["aside"], *filter(self.named, map(str, frame.columns))]
+        why = {name: self.elsewhere[folded(name)] for name in named}
+        left = without(frame, why)
+        if self.training:
+            why |= {name: reason for name, reason in counters(left).items() if not self.is_feature(name)}
+            left = without(left, why)
+        if not left.shape[1]:
+            raise StudyError(none_left(self.view, why))
+        return _noted(left, [*frame.attrs["notes"], *self._order_note(left)], why)
+
+    def named(self, column: str) -> bool:
+        """Whether the study names a column as something else than a feature."""
+        return folded(column) in self.elsewhere and not self.is_feature(column)
+
+    def is_feature(self, column: str) -> bool:
+        """Whether a column is a feature whatever it holds."""
+        return column in self.needed or in_full(self.view, column)
+
+    def _order_note(self, frame: pd.DataFrame) -> list[str]:
+        found = [name for name in sorted_by(frame) if not self.is_feature(name)] if self.training else []
+        verb = f"that the rows of the file are sorted by kept as features: {listed(found)}"
+        return note(len(found), "column", verb=verb)
+
+
+def none_left(view: View, why: Mapping[str, str]) -> str:
+    """That all columns of a view were set aside."""
+    return f"{file_names(view)}: no features are left: {''.join(aside_note(why))}."
+
+
+def read_participants(people: Participants, match: str, *, training: bool = True) -> pd.DataFrame:
+    """The columns that the study names, diagnosis and site as text.
+
+    Parameters
+    ----------
+    people : Participants
+    match : {"exact", "adni", "bids"}
+    training : bool, default=True
+        Whether it is an error if a column has no value at all; of new subjects much may not be known yet.
+    """
+    frame = _read(people, people.path, people.options, numeric=False)
+    problems = [*_column_problems(people, frame, training), *_value_problems(people, frame)]
+    if problems:
+        raise StudyError("\n".join(problems))
+    named = list(dict.fromkeys(column for _, column in people.named_columns))
+    frame = _matched(frame, match, file_names(people))
+    chosen = levels.with_levels(frame.reindex(columns=named), people)
+    for column in set(people.categorical).intersection(named):
+        chosen[column] = levels.as_declared(chosen[column])
+    for column in filter(None, (people.diagnosis, people.site)):
+        chosen[column] = pd.Series(as_categories(chosen[column]), chosen.index, dtype=object)
+    numbers = chosen.select_dtypes("number")
+    return _noted(chosen, [*frame.attrs["notes"], *sentinels.doubts(numbers, people.missing_codes)])
+
+
+def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) -> Iterator[str]:
+    """Columns that the study names and the table does not have, or has without any value."""
+    empty, known = frame.attrs["empty"], list(frame.columns)
+    for key, column in people.named_columns:
+        where = f"{file_names(people)}: "
+        if column in empty and training:
+            yield f"{where}column {column!r}, named under {key}, has no value; do not name it, or {CHECK}."
+        elif column not in [*empty, *known]:
+            hint = nearest(column, known) or f"; there are {listed(known)}."
+            yield f"{where}no column {column!r}, named under {key}{hint}"
+
+
+def _value_problems(people: Participants, frame: pd.DataFrame) -> Iterator[str]:
+    """Columns that the study names with texts among numbers, missing codes, or levels spelt twice."""
+    where, codes = f"{file_names(people)}: ", [people.diagnosis, people.site]
+    known = [*dict.fromkeys(name for _, name in people.named_columns if name in frame.columns)]
+    faults = frame.attrs["faults"]
+    frame = levels.with_levels(frame[known], people)
+    open_ = [name for name in known if name not in people.categorical]
+    for name in open_:
+        if name in faults and name not in [*codes, *people.levels]:
+            yield faults[name]
+        elif name in codes or levels.is_categorical(frame[name]):
+            yield from (where + line for line in levels.spelling_problems(frame[name]))
+    numbers = [name for name in open_ if not levels.is_categorical(frame[name])]
+    yield from _code_problems(people, frame[numbers], ordinal=True)
+
+
+def _code_problems(
+    source: Participants | View, frame: pd.DataFrame, *, ordinal: bool = False
+) -> Iterator[str]:
+    """Numbers that look like missing codes, of which the study does not say whether they are."""
+    given = source.missing_codes
+    names = sentinels.undecided([str(name) for name in frame.columns], given)
+    if names and _has_codes(source):
+        found = sentinels.candidates(frame[names], ordinal=ordinal)
+        yield from (f"{file_names(source)}: {line}" for line in sentinels.told(found, given))
+
+
+def _has_codes(source: Participants | View) -> bool:
+    return readers.takes(source.format, "missing_codes")
+
+
+def _sources(view: View) -> list[Path | list[Path]]:
+    """What to give the reader, call by call."""
+    return [view.source] if view.path or view.format in TAKE_SEVERAL else list(view.paths or [])
+
+
+def _read(
+    source: Participants | View, path: Path | list[Path], options: Mapping[str, Any], **more: Any
+) -> pd.DataFrame:
+    return readers.FORMATS[source.format](path, **options, **more)
+
+
+def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
+    """A file of a view, with a note of its columns without any value, which are left out."""
+    frame = _read(view, path, view.options, **more)
+    empty = frame.attrs["empty"]
+    left_out = f"left out: {listed(empty)}"
+    found = note(len(empty), "column without any value", "columns without any value", left_out)
+    return _noted(frame, [*frame.attrs["notes"], *found], frame.attrs.get("aside", ()))
+
+
+def _read_whole(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
+    """A file of a view with all its columns."""
+    options = {key: value for key, value in view.options.items() if key not in LEARNED}
+    frame = _read(view, path, options, **more)
+    columns = [*frame.columns, *frame.attrs["empty"]]
+    return _noted(frame.reindex(columns=columns), frame.attrs["notes"], frame.attrs.get("aside", ()))
+
+
+def _together(frames: list[pd.DataFrame], view: View) -> pd.DataFrame:
+    """Files of one view: under each other if they are of different subjects, else side by side."""
+    notes = [note for frame in frames for note in frame.attrs["notes"]]
+    aside = {name: why for frame in frames for name, why in frame.attrs["aside"].items()}
+    if not _any_twice(frame.index for frame in frames):
+        whole = without(_joined(frames, 0), aside)
+        if not whole.shape[1]:
+            raise StudyError(none_left(view, aside))
+        return _noted(whole, notes, aside)
+    if not _any_twice(frame.columns for frame in frames):
+        return _noted(_joined(frames, 1), notes, aside)
+    raise StudyError(
+        f"{file_names(view)}: files have both subjects and columns in common; make them two views."
+    )
+
+
+def _joined(frames: list[pd.DataFrame], axis: Literal[0, 1]) -> pd.DataFrame:
+    """Tables without their attributes, which pandas would compare, as one."""
+    return pd.concat([_noted(frame.copy(deep=False), ()) for frame in frames], axis=axis)
+
+
+def _any_twice(indices: Iterable[pd.Index]) -> bool:
+    every = [name for index in indices for name in index]
+    return len(set(every)) < len(every)
+
+
+def _matched(frame: pd.DataFrame, match: str, file: str) -> pd.DataFrame:
+    """The table with ids in the form they are matched in."""
+    ids = canonical_ids(frame.index, match)
+    repeated = int(ids.duplicated().sum())
+    if repeated:
+        spelt = "" if match == "exact" else f" (ids matched as {match!r})"
+        raise StudyError(
+            f"{file}: {counted(repeated, 'row')} whose id appeared before{spelt}; keep one row per subject, "
+            "for example by choosing a visit."
+        )
+    style = f"not of the {match!r} style and left as spelt"
+    unknown = note(count_unknown(frame.index, match), "id is", "ids are", style)
+    aside = frame.attrs.get("aside", ())
+    return _noted(frame.set_axis(ids, axis=0), [*frame.attrs["notes"], *unknown], aside)
+
+
+def _noted(frame: pd.DataFrame, notes: Iterable[str], aside: Collection[str] = ()) -> pd.DataFrame:
+    frame.attrs = {"notes": list(notes), "aside": aside}
+    return frame
+
+
+def _transformed(frame: pd.DataFrame, view: View) -> pd.DataFrame:
+    """Values on the scale that the study asks for."""
+    values = frame.to_numpy(dtype=float)
+    with np.errstate(all="ignore"):
+        changed = TRANSFORMS[view.transform](values)
+    what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
+    _check_values(~np.isfinite(changed) & ~np.isnan(values), what, frame, view)
+    _check_values(np.abs(changed) > LARGEST, f"beyond {LARGEST:g}, too large to compute with", frame, view)
+    return pd.DataFrame(changed, frame.index, frame.columns)
+
+
+def _check_values(bad: np.ndarray, what: str, frame: pd.DataFrame, view: View) -> None:
+    """Refuse a view in which there are bad values."""
+    if bad.any():
+        bad_columns = frame.columns[np.flatnonzero(bad.any(axis=0))]
+        ways = [way for option, way in WAYS_OUT.items() if readers.takes(view.format, option)]
+        raise StudyError(
+            f"{file_names(view)}: {bad.sum()} values are {what}, in {column_names(bad_columns)}; "
+            f"{', '.join([*ways, 'or change transform'])}."
+        )
+
+
+def file_names(source: Participants | View) -> str:
+    """Names of the files of a source, as an error tells them."""
+    return ", ".join(path.name for path in source.inputs[:3])
+
+
+def column_names(names: pd.Index) -> str:
+    """Names of columns, as an error tells them."""
+    return f"column{'s' * (len(names) > 1)} {listed(list(names))}"
+
+
+WAYS_OUT = {
+    "missing_codes": "name codes of missing values under missing_codes",
+    "exclude": "leave the columns out with exclude",
+}
+TRANSFORMS: dict[str, Any] = {"none": np.asarray, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}

@@ -1,0 +1,43 @@
+"""The report of a run: one HTML file that tells a researcher what was found, and what to distrust.
+
+Results become a plain dict (`summarize`), the dict lists `figures`, and both become a page (`to_html`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from viewloom.runtime.files import PRIVATE, whole
+from viewloom.study.report.figures import figures
+from viewloom.study.report.html import to_html
+from viewloom.study.report.summarize import summarize
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+__all__ = ["figures", "summarize", "to_html", "write_report"]
+
+
+def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bool = False) -> Path:
+    """Write the report of a run.
+
+    Parameters
+    ----------
+    results : Results
+    path : path
+        The HTML file.
+    subjects : bool, default=False
+        Also list every subject with its id, under a notice. Such a report must not be passed on, and the
+        file can be read by its owner only.
+
+    Returns
+    -------
+    Path
+    """
+    summary = summarize(results, subjects=subjects)
+    page = to_html(summary, figures(results, summary))
+    with whole(path, PRIVATE if subjects else 0o666) as part:
+        part.write_text(page, encoding="utf-8")
+    return Path(path)

@@ -1,0 +1,125 @@
+"""What sets each cluster apart, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from viewloom.clinical import Known, Shown
+from viewloom.study.report.findings import Findings
+from viewloom.study.report.privacy import plain
+from viewloom.study.report.sentences import joined, percent, signed, verdict
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+SHIFT = 0.2  # SD from which a mean is said to differ
+EXCESS = 0.05  # difference of shares that is worth a word
+STANDS_OUT = 0.3  # mean z-score of a feature that is worth a word
+MOVES = 0.01  # share of membership that is worth a word
+MOST = 3  # of a kind that are told
+
+
+def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
+    """Every cluster: size, stability, and what sets it apart."""
+    return [_card(results, found, j) for j in range(results.model.n_clusters)]
+
+
+def _card(results: Results, found: Findings, j: int) -> dict[str, Any]:
+    jaccard, size = float(results.cluster_stability[j]), found.shown_sizes[j]
+    return {
+        "cluster": j,
+        "size": str(size),
+        "share": percent(size.value / found.sizes.sum()) if isinstance(size, Known) else None,
+        "stability": None if found.secret[j] or np.isnan(jaccard) else round(jaccard, 2),
+        "verdict": verdict(jaccard),
+        "traits": _traits(results, found, j),
+    }
+
+
+def _traits(results: Results, found: Findings, j: int) -> list[str]:
+    """What sets a cluster apart, in sentences."""
+    if found.secret[j]:
+        return [f"Too small to be described: fewer than {results.min_cell} subjects."]
+    table = found.associations
+    told = table["significant"] & (table["variable"] != results.roles.site)
+    names = {
+        kind: table.loc[told & (table["kind"] == kind), "variable"] for kind in ("numeric", "categorical")
+    }
+    return [
+        *_frequent(found, j, names["categorical"]),
+        *_shifted(found, j, names["numeric"]),
+        *_features(found, j),
+        *_defining(found, j),
+    ]
+
+
+def _cells(found: Findings, j: int, names: Iterable[str]) -> Iterator[tuple[str, str, Shown, Shown]]:
+    """Rows of the profile of some variables: name, value, and what stands there for a cluster and for all."""
+    known = set(found.profile.index.get_level_values("variable"))
+    for name in (name for name in names if name in known):
+        part = found.profile.xs(name, level="variable")[[str(j), "all"]]
+        for value, (here, everyone) in zip(part.index, part.to_numpy(), strict=True):
+            yield name, str(value), here, everyone
+
+
+def _frequent(found: Findings, j: int, names: Iterable[str]) -> list[str]:
+    """Categories that are more frequent in a cluster than in all, as far as counts may be shown."""
+    told: dict[str, tuple[float, str]] = {}
+    for name, value, here, everyone in _cells(found, j, names):
+        if here.share is not None and everyone.share is not None:
+            text = f"{plain(name)} {plain(value, 40)} ({here.share:.0%}; all subjects {everyone.share:.0%})"
+            told[name] = max(told.get(name, (0.0, "")), (here.share - everyone.share, text))
+    best = sorted((found for found in told.values() if found[0] >= EXCESS), reverse=True)[:MOST]
+    return [f"More often {joined(text for _, text in best)}."] if best else []
+
+
+def _shifted(found: Findings, j: int, names: Iterable[str]) -> list[str]:
+    """Numbers whose mean in a cluster is off that of all."""
+    told = []
+    for name, _, here, everyone in _cells(found, j, names):
+        shift = _shift(here, everyone)
+        if isinstance(here, Known) and isinstance(everyone, Known) and abs(shift) >= SHIFT:
+            means = f"mean {here.number}; all subjects {everyone.number}"
+            told.append((abs(shift), f"{'higher' if shift > 0 else 'lower'} {plain(name)} ({means})"))
+    best = joined(text for _, text in sorted(told, reverse=True)[:MOST])
+    return [f"{best[0].upper()}{best[1:]}."] if told else []
+
+
+def _shift(here: Shown, everyone: Shown) -> float:
+    """How far a mean is off that of all, in standard deviations of all; 0 where either is not shown.
+
+    >>> _shift(Known(24.0, spread=2.0), Known(25.0, spread=4.0))
+    -0.25
+    >>> _shift(Known(7, share=0.5), Known(9, share=0.1))
+    0.0
+    """
+    if not (isinstance(here, Known) and isinstance(everyone, Known)):
+        return 0.0
+    if here.spread is None or not everyone.spread or np.isnan(everyone.spread):
+        return 0.0
+    return (here.value - everyone.value) / everyone.spread
+
+
+def _features(found: Findings, j: int) -> list[str]:
+    """The features that lie furthest from the mean, in up to two views."""
+    told = []
+    for view, means in found.profiles.items():
+        known = [(abs(z), str(name), z) for name, z in means[j].items() if abs(z) >= STANDS_OUT]
+        far = sorted(known, key=lambda item: -item[0])[:MOST]
+        parts = [f"{plain(name, 40)} ({signed(z)} SD)" for _, name, z in far]
+        if far:
+            told.append((far[0][0], f"In {plain(view)}, furthest from average: {joined(parts)}."))
+    nothing = ["In every view close to the average of all subjects."]
+    return [text for _, text in sorted(told, reverse=True)[:2]] or nothing
+
+
+def _defining(found: Findings, j: int) -> list[str]:
+    """The view without which the cluster would change most."""
+    moved = dict(zip(found.moved.columns, found.moved.to_numpy()[j], strict=True))
+    view = max(moved, key=lambda name: np.nan_to_num(moved[name]))
+    if len(moved) < 2 or not moved[view] >= MOVES:
+        return []
+    return [f"Rests most on {plain(view)}: without it, {percent(moved[view])} of membership moves."]

@@ -1,0 +1,23 @@
+"""Whether reports can be made here."""
+
+from __future__ import annotations
+
+from viewloom.runtime.errors import InputError, MissingPackageError
+
+
+def check_installed() -> None:
+    """Refuse to begin work that ends with a report where none can be made.
+
+    matplotlib fails when it is imported if ``MPLBACKEND`` names no backend.
+    """
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reports need matplotlib and jinja2: pip install viewloom[study]"
+        ) from error
+    except ValueError as error:
+        raise InputError(
+            "matplotlib cannot be imported; is MPLBACKEND set to one of its backends?"
+        ) from error

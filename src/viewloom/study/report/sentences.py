@@ -1,0 +1,168 @@
+"""The findings of a study in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import p_text
+from viewloom.study.report.findings import Findings
+from viewloom.study.report.privacy import plain, shown_count
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+# Hennig (2007) calls clusters with a mean Jaccard of 0.75 valid and below 0.6 not to be trusted
+VERDICTS = ((0.85, "very stable"), (0.75, "stable"), (0.6, "doubtful"), (-np.inf, "unstable"))
+STRENGTHS = {  # usual bounds of effect sizes
+    "numeric": ((0.14, "strongly"), (0.06, "moderately"), (-np.inf, "weakly")),
+    "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
+}
+SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
+MOST_TOLD = 6  # variables that are named
+TORN = 0.6  # largest membership below which a subject lies between clusters
+
+
+def in_short(results: Results, found: Findings) -> list[str]:
+    """The findings of a study in a few sentences."""
+    said = [
+        _counts(results, found),
+        _weights(results),
+        _differences(found),
+        _events(results, found),
+        _stability(results),
+        _certainty(results),
+        _number(results),
+    ]
+    return [sentence for sentence in said if sentence]
+
+
+def verdict(jaccard: float) -> str:
+    """How stable a cluster is, in a word.
+
+    >>> verdict(0.9), verdict(0.7), verdict(float("nan"))
+    ('very stable', 'doubtful', 'unknown')
+    """
+    return "unknown" if np.isnan(jaccard) else _level(jaccard, VERDICTS)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """A list in a sentence.
+
+    >>> joined(["a"]), joined(["a", "b", "c"]), joined([])
+    ('a', 'a, b and c', 'none')
+    """
+    *first, last = list(parts) or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def percent(share: float) -> str:
+    """A share for readers.
+
+    >>> percent(0.426), percent(0.004), percent(0.0)
+    ('43%', '<1%', '0%')
+    """
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign, and a minus that is one.
+
+    >>> signed(-1.04), signed(0.96)
+    ('−1.0', '+1.0')
+    """
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _level(value: float, levels: Sequence[tuple[float, str]]) -> str:
+    return next(word for bound, word in levels if value >= bound)
+
+
+def _counts(results: Results, found: Findings) -> str:
+    names = joined(plain(name) for name in results.views.names)
+    kinds = "kind" if results.views.n_views == 1 else "kinds"
+    sizes = joined(map(str, found.shown_sizes))
+    return (
+        f"{len(results.views)} subjects were sorted into {results.model.n_clusters} clusters of "
+        f"{sizes} subjects, using {results.views.n_views} {kinds} of data (views): {names}."
+    )
+
+
+def _weights(results: Results) -> str:
+    weights = pd.Series(results.model.view_weights_, index=results.model.view_names_)
+    if len(weights) == 1:
+        return ""
+    most, least = str(weights.idxmax()), str(weights.idxmin())
+    if np.ptp(weights) < 0.01:
+        return f"All views count alike ({percent(1 / len(weights))} of the weight each)."
+    return (
+        f"{plain(most)} counts most ({percent(weights[most])} of the weight) and {plain(least)} least "
+        f"({percent(weights[least])}); with an equal say each view would have {percent(1 / len(weights))}."
+    )
+
+
+def _differences(found: Findings) -> str:
+    table = found.associations
+    if table.empty:
+        return ""
+    differing = table[table["significant"]].sort_values("p", kind="stable")
+    if differing.empty:
+        return f"None of {_variables(len(table))} was found to differ between the clusters."
+    told = [
+        f"{plain(row['variable'])} ({_level(row['effect'], STRENGTHS[row['kind']])})"
+        for _, row in differing[:MOST_TOLD].iterrows()
+    ]
+    rest = len(differing) - len(told)
+    more = [f"{rest} more"] if rest else []
+    return f"The clusters differ in {joined([*told, *more])}; {_variables(len(table))} were compared."
+
+
+def _variables(n: int) -> str:
+    return f"{n} clinical variable" + "s" * (n != 1)
+
+
+def _events(results: Results, found: Findings) -> str:
+    columns = results.roles.survival
+    if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
+        return ""
+    p, event = found.conversion.p, plain(columns[1])
+    differ = "differ" if p < 0.05 else "were not found to differ"
+    return f"Among the subjects followed, clusters {differ} in time to {event} (log-rank test, {p_text(p)})."
+
+
+def _stability(results: Results) -> str:
+    overall = results.stability.overall
+    if not np.isfinite(overall):
+        return ""
+    levels = (
+        (SAME, "nearly the same clusters come out"),
+        (MUCH, "much the same clusters come out"),
+        (SOME, "the clusters come out changed in part"),
+        (-np.inf, "rather different clusters come out"),
+    )
+    return (
+        f"When the analysis is repeated on random parts of the subjects, {_level(overall, levels)} "
+        f"(agreement {overall:.2f}, where 1 is full agreement and 0 is chance)."
+    )
+
+
+def _certainty(results: Results) -> str:
+    n = len(results.views)
+    torn = int((results.model.memberships_.max(axis=1) < TORN).sum())
+    if not torn:
+        return "Every subject belongs clearly to one cluster."
+    return (
+        f"{shown_count(torn, n, results.min_cell)} of {n} subjects lie between clusters (they belong to none "
+        f"by more than {TORN:.0%})."
+    )
+
+
+def _number(results: Results) -> str:
+    if results.numbers is None:
+        return f"The number of clusters, {results.model.n_clusters}, was given, not found in the data."
+    if results.numbers.recommended is None:
+        return "No number of clusters stands out from what a single cloud of subjects would give."
+    return f"The data themselves speak for {results.numbers.recommended} clusters."

@@ -1,0 +1,90 @@
+"""Everything that a report tells, as one plain dict: sentences, captions, tables.
+
+Privacy is decided here. What is not in the dict is not in the report, figures apart, which show means,
+quantiles and shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from viewloom.study.report.captions import captions
+from viewloom.study.report.cautions import LIMITS, cautions
+from viewloom.study.report.cluster_cards import cluster_cards
+from viewloom.study.report.findings import findings
+from viewloom.study.report.privacy import plain, without_folders, without_small_counts
+from viewloom.study.report.sentences import in_short
+from viewloom.study.report.tables import subject_table, tables
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+LONGEST_VALUE = 200  # letters of a setting that are shown
+
+
+def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
+    """All that a report tells about a run.
+
+    Parameters
+    ----------
+    results : Results
+    subjects : bool, default=False
+        Also list every subject with its id. Such a report must not be passed on.
+
+    Returns
+    -------
+    dict
+        JSON-able: ``title``, ``min_cell``, ``in_short`` (sentences), ``clusters``, ``cautions``, ``limits``,
+        ``figures`` (heading, caption and alternative text of each), ``tables``, ``subjects`` (a table, or
+        None), ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
+    """
+    found = findings(results)
+    return {
+        "title": plain(results.name),
+        "min_cell": results.min_cell,
+        "in_short": in_short(results, found),
+        "clusters": cluster_cards(results, found),
+        "cautions": cautions(results, found),
+        "limits": list(LIMITS),
+        "figures": captions(results, found),
+        "tables": tables(results, found),
+        "subjects": subject_table(results) if subjects else None,
+        "notes": [*_notes(results), *_left_out(found.left_out)],
+        "settings": [[plain(key), _value(value)] for key, value in flat(results.settings)],
+        "versions": [[plain(name), plain(version)] for name, version in results.versions.items()],
+        "seed": int(results.seed),
+        "inputs": [[plain(without_folders(str(file))), digest] for file, digest in results.inputs.items()],
+    }
+
+
+def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings as pairs of dotted key and value.
+
+    >>> list(flat({"model": {"n_clusters": 3}, "name": "x"}))
+    [('model.n_clusters', 3), ('name', 'x')]
+    """
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _value(value: Any) -> str:
+    """A setting as text; lists side by side, paths without their folders."""
+    if isinstance(value, (list, tuple)):
+        return plain(", ".join(_value(part) for part in value) or "none", LONGEST_VALUE)
+    words = {None: "not set", True: "yes", False: "no"}
+    is_word = value is None or isinstance(value, (bool, np.bool_))
+    return words[value] if is_word else plain(without_folders(str(value)), LONGEST_VALUE)
+
+
+def _notes(results: Results) -> list[str]:
+    return [plain(without_small_counts(note, results.min_cell), LONGEST_VALUE) for note in results.notes]
+
+
+def _left_out(reasons: Mapping[str, str]) -> list[str]:
+    return [f"variable {plain(name)} is left out of a table: {reason}" for name, reason in reasons.items()]

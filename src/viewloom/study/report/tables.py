@@ -1,0 +1,271 @@
+"""Tables of a report, as plain data: captions, columns, and cells with what is shown and what sorts them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import shown_counts
+from viewloom.evaluation.comparison import DISTANCES, SCORES
+from viewloom.study.report.findings import MOST_FEATURES, Findings
+from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
+from viewloom.study.report.privacy import plain, shown_count, shown_sizes
+from viewloom.study.report.sentences import joined, verdict
+from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
+PAIR_EFFECTS = {"Mann-Whitney": "Cliff's delta"}  # of all other tests Cramer's V
+
+
+def tables(results: Results, found: Findings) -> list[Table]:
+    """The tables that can be told to anyone, in order."""
+    made = [table for make in TABLES for table in make(results, found)]
+    return [table for table in made if table["rows"]]
+
+
+def subject_table(results: Results) -> Table:
+    """Every subject: cluster, memberships and certainty. For the eyes of those who may see them."""
+    model, present = results.model, results.views.present
+    ids = results.views.ids if results.views.ids is not None else range(len(present))
+    stable = results.stability.subjects.to_numpy(dtype=float)
+    rows = [
+        [
+            text(plain(ids[i])),
+            number(model.labels_[i], 0),
+            *(number(u) for u in model.memberships_[i]),
+            number(stable[i]),
+            text(", ".join(plain(name) for name, has in zip(results.views.names, row, strict=True) if has)),
+        ]
+        for i, row in enumerate(present)
+    ]
+    numbers = [f"membership {j}" for j in range(model.n_clusters)]
+    columns = [
+        ("subject", 0),
+        ("cluster", 1),
+        *((name, 1) for name in numbers),
+        ("stability", 1),
+        ("views", 0),
+    ]
+    return table_of("subjects", "Subjects", SUBJECTS, columns, rows)
+
+
+def _clusters_table(results: Results, found: Findings) -> list[Table]:
+    stable = results.cluster_stability
+    rows = [
+        [
+            number(j, 0),
+            shown(found.shown_sizes[j]),
+            number(np.nan if found.secret[j] else stable[j]),
+            text(verdict(stable[j])),
+            *(number(moved) for moved in found.moved.to_numpy()[j]),
+        ]
+        for j in range(len(found.sizes))
+    ]
+    views = [(f"without {plain(name, 30)}", 1) for name in found.moved.columns]
+    columns = [("cluster", 1), ("subjects", 1), ("stability", 1), ("verdict", 0), *views]
+    return [table_of("clusters", "Clusters", CLUSTERS, columns, rows)]
+
+
+def _views_table(results: Results, found: Findings) -> list[Table]:
+    weights = dict(zip(results.model.view_names_, results.model.view_weights_, strict=True))
+    rows = [
+        [
+            text(plain(name)),
+            number(weights[name]),
+            shown(size),
+            number(features, 0),
+        ]
+        for name, size, features in zip(
+            results.views.names, view_sizes(results), results.views.n_features, strict=True
+        )
+    ]
+    columns = [("view", 0), ("weight", 1), ("subjects", 1), ("features", 1)]
+    return [table_of("views", "Views", VIEWS, columns, rows)]
+
+
+def _patterns_table(results: Results, found: Findings) -> list[Table]:
+    counts = patterns_of(results)
+    rows = [
+        [text(_pattern(results, pattern)), shown(count)]
+        for pattern, count in zip(counts.index, shown_patterns(results), strict=True)
+    ]
+    return [table_of("patterns", "Who lacks what", PATTERNS, [("lacking", 0), ("subjects", 1)], rows)]
+
+
+def _pattern(results: Results, pattern: tuple[bool, ...]) -> str:
+    lacking = [plain(name, 30) for name, has in zip(results.views.names, pattern, strict=True) if not has]
+    return ", ".join(lacking) or "nothing"
+
+
+def _associations_table(results: Results, found: Findings) -> list[Table]:
+    n = len(results.views)
+    rows = [
+        [
+            text(plain(row["variable"])),
+            text(row["test"]),
+            text(EFFECTS[row["kind"]]),
+            number(row["effect"]),
+            p_value(row["p"]),
+            p_value(row["q"]),
+            text("yes" if row["significant"] else "no"),
+            shown(shown_count(row["missing"], n, results.min_cell)),
+        ]
+        for row in found.associations.to_dict("records")
+    ]
+    columns = [
+        ("variable", 0), ("test", 0), ("measure of effect", 0), ("effect", 1), ("p", 1), ("q", 1),
+        ("differs", 0), ("without a value", 1),
+    ]  # fmt: skip
+    return [table_of("associations", "Which clinical variables differ", ASSOCIATIONS, columns, rows)]
+
+
+def _pairs_table(results: Results, found: Findings) -> list[Table]:
+    rows = [
+        [
+            text(plain(row["variable"])),
+            text(f"{row['cluster']} and {row['other']}"),
+            text(row["test"]),
+            text(PAIR_EFFECTS.get(row["test"], "Cramer's V")),
+            number(row["effect"]),
+            p_value(row["p"]),
+            p_value(row["p_holm"]),
+        ]
+        for row in found.pairs.to_dict("records")
+    ]
+    columns = [
+        ("variable", 0), ("clusters", 0), ("test", 0), ("measure of effect", 0), ("effect", 1), ("p", 1),
+        ("p (Holm)", 1),
+    ]  # fmt: skip
+    return [table_of("pairs", "Which clusters differ from which", PAIRS, columns, rows)]
+
+
+def _profile_table(results: Results, found: Findings) -> list[Table]:
+    rows = [
+        [text(plain(name)), text(plain(value, 40)), *(shown(cell) for cell in cells)]
+        for (name, value), cells in zip(found.profile.index, found.profile.to_numpy(), strict=True)
+    ]
+    clusters = [(f"cluster {name}" if name != "all" else "all", 1) for name in found.profile.columns]
+    return [
+        table_of("profile", "Clusters described", PROFILE, [("variable", 0), ("value", 0), *clusters], rows)
+    ]
+
+
+def _conversion_table(results: Results, found: Findings) -> list[Table]:
+    if found.conversion is None:
+        return []
+    summary = found.conversion.summary
+    parts = pd.DataFrame({"yes": summary["events"], "no": summary["n"] - summary["events"]})
+    converted = shown_counts(parts, results.min_cell)["yes"]
+    followed = shown_sizes(summary["n"].to_numpy(), results.min_cell)
+    few = (summary["n"] < results.min_cell).to_numpy()
+    rows = [
+        [
+            number(cluster, 0),
+            shown(followed[i]),
+            shown(converted[cluster]),
+            number(np.nan if few[i] else summary.loc[cluster, "median"]),
+        ]
+        for i, cluster in enumerate(summary.index)
+    ]
+    columns = [("cluster", 1), ("followed", 1), ("with the event", 1), ("median time", 1)]
+    return [table_of("conversion", "Time to the event", CONVERSION, columns, rows)]
+
+
+def _comparison_table(results: Results, found: Findings) -> list[Table]:
+    if results.comparison is None:
+        return []
+    columns = [("method", 0), *((score, 1) for score in SCORES)]
+    rows = [
+        [text(plain(method)), *(number(row[score]) for score in SCORES)]
+        for method, row in results.comparison.table.iterrows()
+    ]
+    return [table_of("comparison", "Methods compared with the diagnosis", COMPARISON, columns, rows)]
+
+
+def _numbers_table(results: Results, found: Findings) -> list[Table]:
+    if results.numbers is None:
+        return []
+    scores = {
+        "stability": "stability", "twin_stability": "by chance", "pac": "ambiguous pairs",
+        "prediction_strength": "prediction strength", "gap": "loss saved",
+    }  # fmt: skip
+    rows = [
+        [number(row["k"], 0), *(number(row[name]) for name in scores), text("yes" if row["clear"] else "no")]
+        for row in results.numbers.table.to_dict("records")
+    ]
+    columns = [("clusters", 1), *((label, 1) for label in scores.values()), ("clear", 0)]
+    return [table_of("numbers", "How many clusters", NUMBERS, columns, rows)]
+
+
+def _feature_tables(results: Results, found: Findings) -> list[Table]:
+    names = enumerate(results.model.view_names_)
+    return [_features(results, found, a, name) for a, name in names]
+
+
+def _features(results: Results, found: Findings, a: int, view: str) -> Table:
+    ranked, means = results.importance[view], found.profiles[view].to_numpy()
+    rows = [
+        [text(plain(name)), number(i + 1, 0), number(value, 4), *(number(z) for z in means[i])]
+        for i, (name, value) in enumerate(
+            zip(ranked["feature"][: len(means)], ranked["importance"], strict=False)
+        )
+    ]
+    clusters = [(f"cluster {j} (SD)", 1) for j in range(means.shape[1])]
+    about = FEATURES
+    if len(ranked) > MOST_FEATURES:
+        about += f" The first {MOST_FEATURES} of {len(ranked)}; all are in the run folder."
+    columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters]
+    return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
+
+
+SMALL_COUNTS = "Small counts, and counts that would give them away, are not shown."
+SUBJECTS = (
+    "Stability: how often the subject stays in its cluster when the analysis is repeated on random parts."
+)
+CLUSTERS = (
+    "Stability is the overlap (Jaccard) with the cluster found again in random parts of the subjects: from "
+    "0.75 stable, below 0.6 not to be trusted. The further columns say which share of the cluster's "
+    "membership moves when a view is left out: the largest is the view the cluster rests on."
+)
+VIEWS = (
+    "The weights are learned and sum to 1. Numbers of subjects are rounded where exact ones would give small "
+    "counts away."
+)
+PATTERNS = "Subjects who lack a view stay in, and are placed by the views they have. " + SMALL_COUNTS
+ASSOCIATIONS = (
+    "Effects go from 0 (none) to 1. q is p corrected for the number of variables (Benjamini-Hochberg); a "
+    "variable is said to differ where q is below 0.05."
+)
+PAIRS = (
+    "For the variables that differ. Cliff's delta goes from \N{MINUS SIGN}1 to 1 and is positive where the "
+    "first cluster has higher values; Cramer's V goes from 0 to 1. p is corrected for the number of pairs "
+    "in the last column."
+)
+PROFILE = "Mean (standard deviation), median, or number (share of the cluster). " + SMALL_COUNTS
+CONVERSION = (
+    "Subjects with a known time and event. No median where less than half had the event. " + SMALL_COUNTS
+)
+COMPARISON = (
+    "How well each method finds the diagnosis again, which none of them was told unless marked oracle: "
+    "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
+    "Mirkin distance (MI = 1 \N{MINUS SIGN} RI). "
+    f"Higher is better; of {joined(DISTANCES)} lower is better."
+)
+NUMBERS = (
+    "Stability: how far clusterings of random parts of the subjects agree (1 is full agreement), beside "
+    "that of a single cloud with the same correlations. A number of clusters is clear where it beats that "
+    "cloud."
+)
+FEATURES = (
+    "Importance: how much the feature counts for the clusters. The last columns give its mean in each "
+    "cluster, in standard deviations from the mean of all subjects."
+)
+TABLES = (
+    _clusters_table, _views_table, _associations_table, _pairs_table, _profile_table, _conversion_table,
+    _comparison_table, _numbers_table, _patterns_table, _feature_tables,
+)  # fmt: skip

@@ -1,0 +1,158 @@
+"""New subjects, placed by a model that was saved with its preparation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from viewloom.data.views import Views
+from viewloom.models import persistence
+from viewloom.models.kernel_nmf import KernelMultiviewNMF
+from viewloom.runtime.files import PRIVATE, whole
+from viewloom.runtime.threads import one_thread
+from viewloom.runtime.visible import visible
+from viewloom.study.cohort import load
+from viewloom.study.config.toml import Study
+from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.preparation.fitted import Preparation
+from viewloom.study.results import Results
+from viewloom.study.run import tables
+
+Array = np.ndarray
+RARE = 0.01  # share of subjects like those of training that are called far
+MODEL = "model.safetensors"
+PREPARATION, LIMITS = "preparation", "limits"
+
+
+def save_model(results: Results, path: Path) -> None:
+    """One file with the model, its preparation, and how far from each other training subjects are."""
+    extra = {
+        PREPARATION: results.preparation.settings(),
+        LIMITS: distance_limits(results.model, results.views),
+    }
+    persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays(), mode=PRIVATE)
+
+
+def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
+    r"""Place the subjects of a study with a saved model.
+
+    Parameters
+    ----------
+    path : path
+        ``model.safetensors`` of a run, or the run folder.
+    study : Study
+        New subjects; views may be absent. Its preparation and model settings play no part: those that were
+        saved are used.
+
+    Returns
+    -------
+    DataFrame
+        Per subject: id, label, memberships, confidence, ``distance``, ``far`` (yes or no), ``far_in`` (the
+        views in which it is) and ``views_seen``. The distance of a view is the mean distance to the five
+        nearest training subjects, over what all but 1 % of training subjects stay below when left out; the
+        largest of them counts, and above 1 a subject is far from everything seen in training.
+        ``attrs["notes"]`` says what was left out or filled in, in counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
+    >>> for name, X in views.items():
+    ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
+    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
+    >>> described = study.read_study(folder / "study.toml")
+    >>> results = runs.run_study(described, folder / "results")
+    >>> table = runs.predict(folder / "results", described)
+    >>> list(table.columns[:2]), len(table)
+    (['id', 'label'], 60)
+    """
+    model, preparation, limits = _loaded(Path(path))
+    needed = {view.name: set(view.features) for view in preparation.views}
+    data = load(study, training=False, needed=needed)
+    with one_thread():
+        views = preparation.transform(data.views, data.participants)
+        memberships = np.asarray(model.transform(views))
+        ratio = distances(model, views) / np.array([limits[name] for name in views.names])
+    names = np.array(views.names, dtype=object)
+    table = tables.subject_table(
+        views,
+        memberships,
+        distance=np.nanmax(ratio, axis=1),
+        far=np.where((ratio > 1.0).any(axis=1), "yes", "no"),
+        far_in=["; ".join(names[row > 1.0]) for row in ratio],
+    )
+    table.attrs["notes"] = [*data.notes, *preparation.remarks(data.views, data.participants)]
+    return table
+
+
+def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
+    path = path / MODEL if path.is_dir() else path
+    check_kind(path)
+    if not path.is_file():
+        raise StudyError(f"{visible(path)}: no such model; `viewloom fit` writes one into its run folder.")
+    model, extra, arrays = persistence.load_with(path)
+    if PREPARATION not in extra or LIMITS not in extra:
+        raise StudyError(f"{visible(path)}: a model without its preparation; use the {MODEL} of a run.")
+    try:
+        preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
+        return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise persistence.DamagedFile(f"{path.name} holds a preparation that cannot be read.") from None
+
+
+def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]:
+    """For each view, what the distances of training subjects to other ones rarely exceed.
+
+    A subject of v views is measured v times, so 1 - 0.01 / v of the distances lie below the limit.
+    """
+    level = 1.0 - RARE / len(model.view_names_)
+    found = model.fitted_model_.training_distances(model.aligned(views))
+    return {
+        name: float(np.nanquantile(column, level))
+        for name, column in zip(model.view_names_, found.T, strict=True)
+    }
+
+
+def distances(model: KernelMultiviewNMF, views: Views) -> Array:
+    """Mean distance (n x v) to the nearest training subjects, in the scale of the model; NaN where absent."""
+    return model.fitted_model_.distances(model.aligned(views))
+
+
+def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write predictions, readable by their owner only; an earlier file of predictions is replaced.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `predict`.
+    path : path
+    """
+    target = Path(path).absolute()
+    check_writable(target)
+    with whole(target, PRIVATE) as part:
+        tables.write_csv(table, part)
+    return target
+
+
+def check_writable(target: Path) -> None:
+    """Refuse to write where there is no folder, or over a file that holds something else."""
+    if not target.parent.is_dir():
+        raise StudyError(f"{visible(target.parent)}: no such folder.")
+    if target.exists() and not _is_predictions(target):
+        raise StudyError(f"{visible(target)}: exists and does not hold predictions; give another --output.")
+
+
+def _is_predictions(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(24).startswith(b"id,label,membership_0")

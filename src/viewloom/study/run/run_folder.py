@@ -1,0 +1,221 @@
+"""The run folder and its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from viewloom.runtime.files import PRIVATE, sync, whole, writing
+from viewloom.runtime.progress import progress_bar
+from viewloom.runtime.visible import visible
+from viewloom.study.config.toml import Study
+from viewloom.study.errors import StudyError
+from viewloom.study.hashes import check_unchanged, input_hashes
+from viewloom.study.results import Results
+from viewloom.study.run import tables
+from viewloom.study.run.analysis import analyse
+from viewloom.study.run.prediction import MODEL, save_model
+from viewloom.study.run.staging import RUN, Workplace, recover, workplace
+
+FORMAT = 1  # of run.json and summary.json
+LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
+
+
+def run_study(
+    study: Study,
+    folder: str | os.PathLike[str],
+    *,
+    compare: bool = False,
+    choose_k: bool = False,
+    seeds: int = 3,
+    subjects: bool = False,
+    resume: bool = False,
+    n_jobs: int = 1,
+    progress: bool = False,
+) -> Results:
+    r"""Analyse a study and write its run folder.
+
+    Parameters
+    ----------
+    study : Study
+    folder : path
+        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+    subjects : bool, default=False
+        Show single subjects in the report.
+    resume : bool, default=False
+        Go on where an interrupted run of the same study stopped.
+    compare, choose_k, seeds, n_jobs, progress
+        See `analyse`.
+
+    Returns
+    -------
+    Results
+
+    Raises
+    ------
+    StudyError
+        For mistakes in the study, if a file changes meanwhile, or if the folder holds other files. Nothing
+        is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
+    >>> for name, X in views.items():
+    ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
+    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
+    >>> described = study.read_study(folder / "study.toml")
+    >>> results = runs.run_study(described, folder / "results")
+    >>> results.sizes, (folder / "results" / "report.html").exists()
+    ([20, 20, 20], True)
+    """
+    from viewloom.study.report.drawable import check_installed
+
+    check_installed()
+    with workplace(folder, resume=resume) as place:
+        results = analyse(
+            study,
+            compare=compare,
+            choose_k=choose_k,
+            seeds=seeds,
+            n_jobs=n_jobs,
+            progress=progress,
+            checkpoints=place.checkpoints,
+        )
+        _publish(
+            place, results, subjects, progress, lambda: check_unchanged(results.inputs, input_hashes(study))
+        )
+    return results
+
+
+def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = False) -> list[Path]:
+    """Write the run folder, whole or not at all.
+
+    Parameters
+    ----------
+    results : Results
+    folder : path
+        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+    subjects : bool, default=False
+        Show single subjects in the report.
+
+    Returns
+    -------
+    list of Path
+        ``labels.csv`` (readable by its owner only), ``weights.csv``, ``importance_<view>.csv``,
+        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (what the report is made
+        of) and ``run.json``.
+    """
+    with workplace(folder) as place:
+        return _publish(place, results, subjects, False, lambda: None)
+
+
+def rewrite_report(folder: str | os.PathLike[str]) -> Path:
+    """Make the report of a run again, from ``summary.json`` alone.
+
+    Parameters
+    ----------
+    folder : path
+        A run folder.
+    """
+    from viewloom.study import report
+
+    source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
+    if not source.is_file():
+        raise StudyError(
+            f"{visible(folder)}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one."
+        )
+    try:
+        content = json.loads(source.read_text(encoding="utf-8"))
+        if content.get("format", FORMAT) > FORMAT:
+            raise ValueError("written by a later release")
+        html = report.to_html(content["summary"], content["figures"])
+    except (AttributeError, ValueError, KeyError, TypeError):
+        raise StudyError(
+            f"{visible(source)}: damaged or of another version; run `viewloom fit` again."
+        ) from None
+    with whole(target, source.stat().st_mode & 0o777) as part:
+        part.write_text(html, encoding="utf-8")
+    return target
+
+
+def _publish(
+    place: Workplace, results: Results, subjects: bool, progress: bool, verify: Callable[[], None]
+) -> list[Path]:
+    """Fill the new folder, make sure that it is on disk, and let it take the old one's place."""
+    with writing(place.target), progress_bar("Writing results", len(PARTS), progress) as tick:
+        place.new.mkdir()
+        for write_part in PARTS:
+            write_part(place.new, results, subjects)
+            tick(1)
+        for path in [*place.new.iterdir(), place.new]:
+            sync(path)
+    verify()
+    if place.target.exists():
+        place.target.rename(place.old)
+    try:
+        place.new.rename(place.target)
+    except OSError:
+        recover(place)
+        raise
+    sync(place.target.parent)
+    return sorted(place.target.iterdir())
+
+
+def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
+    with whole(folder / LABELS, PRIVATE) as part:
+        tables.write_csv(tables.labels_table(results), part)
+    tables.write_csv(tables.weights_table(results), folder / "weights.csv")
+    names = tables.file_names(list(results.importance))
+    for name, frame in zip(names, results.importance.values(), strict=True):
+        tables.write_csv(frame, folder / f"importance_{name}.csv")
+    tables.write_json(tables.metrics(results), folder / "metrics.json")
+
+
+def _write_model(folder: Path, results: Results, subjects: bool) -> None:
+    save_model(results, folder / MODEL)
+
+
+def _write_report(folder: Path, results: Results, subjects: bool) -> None:
+    from viewloom.study import report
+
+    summary = report.summarize(results, subjects=subjects)
+    figures = report.figures(results, summary)
+    content = {"format": FORMAT, "summary": summary, "figures": figures}
+    texts = {REPORT: report.to_html(summary, figures), SUMMARY: json.dumps(content, ensure_ascii=False)}
+    for name, text in texts.items():
+        with whole(folder / name, PRIVATE if subjects else 0o666) as part:
+            part.write_text(text, encoding="utf-8")
+
+
+def _close(folder: Path, results: Results, subjects: bool) -> None:
+    """Say what it takes to run the same again."""
+    tables.write_json(_about(results, folder, subjects), folder / RUN)
+
+
+def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "study": results.name,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": results.seed,
+        "settings": results.settings,
+        "single_subjects_in_report": subjects,
+        "versions": results.versions,
+        "inputs": results.inputs,
+        "notes": results.notes,
+        "files": sorted(path.name for path in folder.iterdir()),
+    }
+
+
+PARTS = (_write_tables, _write_model, _write_report, _close)

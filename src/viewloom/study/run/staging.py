@@ -1,0 +1,221 @@
+"""Where results are made: written whole or not at all, and never in the way of the ones before.
+
+Everything is made in a hidden folder beside it, which also keeps what an interrupted run had found, and takes
+its place with a rename at the end. The hidden folder is locked while a run works in it; the lock is held by
+the process, so none is left behind. One that is there already is used only if nobody else could have put
+anything into it: a folder and no link, of the same user, in which others may not write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from viewloom.runtime.files import special
+from viewloom.runtime.visible import visible
+from viewloom.study.errors import StudyError
+
+RUN = "run.json"  # what makes a folder a run
+PRIVATE_FOLDER = 0o700
+OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}  # files that systems put anywhere
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The hidden folder beside a run folder, or beside the table of a search."""
+
+    target: Path
+
+    @property
+    def hidden(self) -> Path:
+        """The folder itself."""
+        return self.target.with_name(f".{self.target.name}.unfinished")
+
+    @property
+    def checkpoints(self) -> Path:
+        """What an interrupted run had found."""
+        return self.hidden / "checkpoints"
+
+    @property
+    def new(self) -> Path:
+        """The run folder to be."""
+        return self.hidden / "new"
+
+    @property
+    def old(self) -> Path:
+        """The run folder that was, while another takes its place."""
+        return self.hidden / "old"
+
+
+@contextmanager
+def workplace(
+    target: str | os.PathLike[str], *, resume: bool = False, check: Callable[[Path], None] | None = None
+) -> Iterator[Workplace]:
+    """A locked workplace for a run; what it leaves behind if it fails is what it takes to resume.
+
+    `check` refuses targets that are not to be replaced: anything but a run folder, unless given.
+    """
+    place = Workplace(Path(os.path.abspath(target)))
+    _check_place(place.target)
+    missing = [path for path in place.target.parents if not path.exists()]
+    _make(place)
+    with _locked(place):
+        _check_contents(place)
+        try:
+            recover(place)
+            (check or _check_replaceable)(place.target)
+            if not resume:
+                shutil.rmtree(place.checkpoints, ignore_errors=True)
+            yield place
+            shutil.rmtree(place.hidden)
+        except BaseException as error:
+            _tidy(place, missing, resumable=not isinstance(error, StudyError))
+            raise
+
+
+def _check_place(target: Path) -> None:
+    """Refuse targets that no folder or file can take the place of."""
+    if not target.name or os.path.ismount(target):
+        raise StudyError(f"{visible(target)}: is where a disk begins; give a folder in it as --output.")
+    if target.is_symlink():
+        raise StudyError(
+            f"{visible(target)}: is a link, which is not replaced; give what it leads to as --output."
+        )
+
+
+def _make(place: Workplace) -> None:
+    try:
+        place.target.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            place.hidden.mkdir(mode=PRIVATE_FOLDER)
+            place.hidden.chmod(PRIVATE_FOLDER)  # whatever the umask
+    except OSError as error:
+        raise StudyError(f"{visible(place.target)}: cannot be written ({error.strerror}).") from None
+
+
+@contextmanager
+def _locked(place: Workplace) -> Iterator[None]:
+    """Hold the hidden folder for this process; systems without such locks go without."""
+    try:
+        import fcntl
+    except ImportError:
+        _check_owned(place, place.hidden.lstat())
+        yield
+        return
+    handle = _opened(place)
+    try:
+        _lock(fcntl, handle, place.target)
+        os.fchmod(handle, PRIVATE_FOLDER)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _opened(place: Workplace) -> int:
+    """The hidden folder, checked once it is open, so that nothing else can take its place in between."""
+    try:
+        handle = os.open(place.hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        raise _refused(place, "is not a folder that may be used") from None
+    try:
+        _check_owned(place, os.fstat(handle))
+    except StudyError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_owned(place: Workplace, found: os.stat_result) -> None:
+    """Refuse a hidden folder that somebody else has made, or may have filled."""
+    if not stat.S_ISDIR(found.st_mode):
+        raise _refused(place, "is not a folder that may be used")
+    if not _is_own(found):
+        raise _refused(place, "belongs to another user")
+    if os.name == "posix" and found.st_mode & OPEN_TO_OTHERS:
+        raise _refused(place, "may be written by other users")
+
+
+def _check_contents(place: Workplace) -> None:
+    """Refuse links, and whatever else a run does not leave, in the place of its own."""
+    for part in (place.checkpoints, place.new, place.old):
+        if os.path.lexists(part) and not _is_plain(part, stat.S_ISDIR):
+            raise _refused(place, "holds what is not of a run")
+    for folder, folders, files in os.walk(place.checkpoints):
+        sound = all(_is_plain(Path(folder, name), stat.S_ISDIR) for name in folders)
+        if not (sound and all(_is_plain(Path(folder, name), stat.S_ISREG) for name in files)):
+            raise _refused(place, "holds what is not of a run")
+
+
+def _is_plain(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether there is a file or folder, no link to one, of the same user."""
+    found = path.lstat()
+    return kind(found.st_mode) and _is_own(found)
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return os.name != "posix" or found.st_uid == os.geteuid()
+
+
+def _refused(place: Workplace, why: str) -> StudyError:
+    return StudyError(f"{visible(place.hidden)}: {why}; remove it, or give another --output.")
+
+
+def _lock(fcntl: Any, handle: int, target: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StudyError(
+            f"{visible(target)}: another run is writing it; wait for it or give another --output."
+        ) from None
+
+
+def recover(place: Workplace) -> None:
+    """Put back the old run of a process that was killed between two renames, and clear its remains."""
+    if place.old.exists() and not os.path.lexists(place.target):
+        place.old.rename(place.target)
+    for remains in (place.old, place.new):
+        shutil.rmtree(remains, ignore_errors=True)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to replace anything but a run."""
+    if folder.exists() and not folder.is_dir():
+        raise StudyError(f"{visible(folder)}: is a file; give another --output.")
+    foreign = _entries(folder) - _own_files(folder)
+    if foreign:
+        raise StudyError(
+            f"{visible(folder)}: holds {len(foreign)} files that are not of a run; give another --output or "
+            "move them."
+        )
+
+
+def _entries(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - LITTER if folder.exists() else set()
+
+
+def _own_files(folder: Path) -> set[str]:
+    """What an earlier run wrote, as its run.json tells."""
+    if special(folder / RUN):
+        return set()
+    try:
+        return {RUN, *json.loads((folder / RUN).read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _tidy(place: Workplace, made: list[Path], resumable: bool) -> None:
+    """Take away what a run that failed has made, but for what it takes to resume it."""
+    shutil.rmtree(place.new, ignore_errors=True)
+    if not (resumable and any(path.is_file() for path in place.checkpoints.rglob("*"))):
+        shutil.rmtree(place.checkpoints, ignore_errors=True)
+    for path in (place.hidden, *made):
+        with suppress(OSError):
+            path.rmdir()

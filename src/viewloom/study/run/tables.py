@@ -1,0 +1,154 @@
+"""Tables and numbers of a run, and how they are written."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.data.views import Views
+from viewloom.evaluation.comparison import SCORES
+from viewloom.metrics import clustering_report
+from viewloom.study.results import Results
+
+Array = np.ndarray
+# what makes a spreadsheet take text for a formula, the wide forms of East Asian ones included
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+DIGITS = 10  # that are written of a number
+LONGEST = 150  # bytes of a view's name in the name of a file
+
+
+def subject_table(views: Views, memberships: Array, **columns: Any) -> pd.DataFrame:
+    """One row per subject: id, label, memberships, confidence, further columns and the views it has.
+
+    Confidence is the lead of the largest membership over the next: 0 is undecided, 1 is certain.
+    """
+    ids = list(range(len(views))) if views.ids is None else views.ids.tolist()
+    table = pd.DataFrame({"id": ids, "label": memberships.argmax(axis=1)})
+    for cluster in range(memberships.shape[1]):
+        table[f"membership_{cluster}"] = memberships[:, cluster]
+    ordered = np.sort(memberships, axis=1)
+    table["confidence"] = ordered[:, -1] - (ordered[:, -2] if ordered.shape[1] > 1 else 0.0)
+    names = np.array(views.names, dtype=object)
+    seen = ["; ".join(names[has]) for has in views.present]
+    return table.assign(**columns, views_seen=seen)
+
+
+def labels_table(results: Results) -> pd.DataFrame:
+    """Clusters of the subjects; stability is the share of refits on subsamples that agree."""
+    stability = results.stability.subjects.to_numpy()
+    return subject_table(results.views, results.model.memberships_, stability=stability)
+
+
+def weights_table(results: Results) -> pd.DataFrame:
+    """What each view counts, and how large it is."""
+    return pd.DataFrame(
+        {
+            "view": results.views.names,
+            "weight": results.model.view_weights_,
+            "subjects": results.views.present.sum(axis=0),
+            "features": results.views.n_features,
+        }
+    )
+
+
+def metrics(results: Results) -> dict[str, Any]:
+    """Numbers of a run; no times, so that the same inputs and seed give the same."""
+    model, stability = results.model, results.stability
+    return {
+        "subjects": len(results.views),
+        "clusters": model.n_clusters,
+        "cluster_sizes": results.sizes,
+        "cluster_stability": results.cluster_stability.tolist(),
+        "stability": stability.overall,
+        "view_weights": dict(zip(results.views.names, model.view_weights_.tolist(), strict=True)),
+        "objective": model.objective_,
+        "iterations": model.n_iter_,
+        "converged": model.converged_,
+        "agreement_with_diagnosis": agreement(results),
+        "comparison": _scores(results),
+        "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
+    }
+
+
+def agreement(results: Results) -> dict[str, float] | None:
+    """How the clusters agree with the diagnosis of those who have one; None without two diagnoses."""
+    column, people = results.roles.diagnosis, results.participants
+    if column is None or people is None:
+        return None
+    known = people[column].notna().to_numpy()
+    y = people[column][known].astype(str).to_numpy()
+    return clustering_report(y, results.model.labels_[known]) if len(set(y)) > 1 else None
+
+
+def _scores(results: Results) -> dict[str, dict[str, float]] | None:
+    if results.comparison is None:
+        return None
+    table = results.comparison.table
+    return {str(name): {score: float(row[score]) for score in SCORES} for name, row in table.iterrows()}
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Write a table; text that a spreadsheet would compute gets an apostrophe before it."""
+    text = [name for name in table if table[name].dtype.kind not in "biuf"]
+    inert = table.assign(**{str(name): table[name].map(inert_text) for name in text})
+    inert.columns = [inert_text(name) for name in inert.columns]
+    inert.to_csv(path, index=False, float_format=f"%.{DIGITS}g", lineterminator="\n", encoding="utf-8")
+
+
+def inert_text(value: Any) -> Any:
+    """Text that no spreadsheet takes for a formula, on one line.
+
+    >>> inert_text("=1+1"), inert_text("age")
+    ("'=1+1", 'age')
+    """
+    if not isinstance(value, str):
+        return value
+    return "'" * value.startswith(FORMULA) + value.replace("\r", " ").replace("\n", " ")
+
+
+def write_json(content: Any, path: Path) -> None:
+    """Write JSON, one key to a line."""
+    path.write_text(json.dumps(plain(content), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, lists and dicts as JSON can hold them; what is not finite is null.
+
+    >>> plain({"a": np.float64(1 / 3), 2: (np.nan, np.int64(4))})
+    {'a': 0.3333333333, '2': [None, 4]}
+    """
+    if isinstance(value, dict):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def file_names(names: Sequence[str]) -> list[str]:
+    """Names of views as parts of names of files: harmless, and different on every file system.
+
+    >>> file_names(["mri", "../MRI", "a/b"])
+    ['mri', 'MRI_2', 'a_b']
+    """
+    taken: list[str] = []
+    for name in names:
+        stem = re.sub(r"[^\w+-]+", "_", unicodedata.normalize("NFC", name)).strip("_")
+        stem = stem.encode()[:LONGEST].decode(errors="ignore") or "view"
+        unique, number = stem, 1
+        while unique.casefold() in (other.casefold() for other in taken):
+            number += 1
+            unique = f"{stem}_{number}"
+        taken.append(unique)
+    return taken

@@ -1,0 +1,271 @@
+"""What a report tells, and what it keeps to itself."""
+
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from report.conftest import K, changed
+
+from viewloom import Views, clinical
+from viewloom.evaluation.inspection import view_contributions
+from viewloom.evaluation.selection.stability import Stability
+from viewloom.study.report import summarize
+from viewloom.study.report.presence import shown_patterns, view_sizes
+from viewloom.study.report.privacy import plain, without_small_counts
+from viewloom.study.results import Roles
+
+
+@pytest.fixture(scope="module")
+def contributions(results):
+    return view_contributions(results.model)
+
+
+@pytest.fixture
+def _once(contributions, monkeypatch):
+    """Contributions of views take time and say nothing about what these tests change."""
+
+    def same(model):
+        return replace(contributions, labels=model.labels_)
+
+    monkeypatch.setattr("viewloom.report.findings.view_contributions", same)
+
+
+def table(summary, name):
+    """A table as a data frame of what is shown."""
+    found = next(table for table in summary["tables"] if table["id"] == name)
+    columns = [column["label"] for column in found["columns"]]
+    return pd.DataFrame([[cell["text"] for cell in row] for row in found["rows"]], columns=columns)
+
+
+def doubts(results):
+    return {doubt["heading"]: doubt["text"] for doubt in summarize(results)["cautions"]}
+
+
+def with_sizes(results, *sizes):
+    """Results whose clusters have these sizes."""
+    return changed(results, labels_=np.repeat(np.arange(len(sizes)), sizes))
+
+
+class TestContent:
+    def test_is_plain_data(self, summary):
+        assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+    def test_says_what_was_found(self, results, summary):
+        sizes = np.bincount(results.model.labels_)
+        assert summary["in_short"][0] == (
+            f"120 subjects were sorted into 3 clusters of {sizes[0]}, {sizes[1]} and {sizes[2]} subjects, "
+            "using 4 kinds of data (views): vbm, freesurfer, fdg and snp."
+        )
+        weights = dict(zip(results.model.view_names_, results.model.view_weights_, strict=True))
+        most, least = max(weights, key=weights.get), min(weights, key=weights.get)
+        assert summary["in_short"][1].startswith(
+            f"{most} counts most ({weights[most]:.0%} of the weight) and {least}"
+        )
+        assert "The data themselves speak for 3 clusters." in summary["in_short"]
+        assert [card["size"] for card in summary["clusters"]] == [str(size) for size in sizes]
+        assert [card["verdict"] for card in summary["clusters"]] == ["very stable", "stable", "stable"]
+
+    @pytest.mark.usefixtures("_once")
+    def test_what_distinguishes_a_cluster(self, results):
+        """Planted differences are told with their numbers; those that are not there are not."""
+        labels = np.repeat([0, 1, 2], 40)
+        people = results.participants.assign(
+            mmse=np.tile([20.0, 21.0, 22.0, 23.0], 30) + 4 * labels,
+            age=np.tile(np.arange(60.0, 80.0), 6),
+            diagnosis=np.repeat(["AD", "HC"] * 3, [28, 12, 12, 28, 12, 28]),
+        )
+        told = summarize(replace(changed(results, labels_=labels), participants=people))
+        assert table(told, "associations").set_index("variable").loc["mmse", "differs"] == "yes"
+        first, _, last = (" ".join(card["traits"]) for card in told["clusters"])
+        assert "Lower mmse (mean 21.5; all subjects 25.5)." in first
+        assert "More often diagnosis AD (70%; all subjects 43%)." in first
+        assert "Higher mmse (mean 29.5; all subjects 25.5)." in last
+        assert not re.search(r"\bage\b", first + last)
+
+    def test_tables_hold_the_numbers_of_the_library(self, results, summary):
+        names = ["diagnosis", "mmse", "apoe", "age", "sex", "site"]
+        expected = clinical.associations(
+            results.model.labels_, results.participants[names], categorical=["diagnosis", "site"]
+        )
+        found = table(summary, "associations")
+        assert found["variable"].to_list() == names
+        assert found["test"].to_list() == expected["test"].to_list()
+        assert found["effect"].to_list() == [f"{effect:.2f}" for effect in expected["effect"]]
+        features = table(summary, "features-0")
+        assert features["feature"].to_list() == results.importance["vbm"]["feature"].to_list()
+        comparison = table(summary, "comparison").set_index("method")
+        assert list(comparison.columns) == ["Acc", "NMI", "ARI", "RI", "MI"]
+        assert comparison.loc["k-means", "NMI"] == f"{results.comparison.table.loc['k-means', 'NMI']:.2f}"
+
+    def test_a_bare_study(self, results):
+        """No participants, one view, nothing compared: less to tell, but a report."""
+        alone = Views({"vbm": results.views["vbm"][results.views.rows(0)]})
+        model = results.model.__class__(K, kernel="linear", random_state=0).fit(alone)
+        bare = replace(
+            results, model=model, views=alone, participants=None, roles=Roles(), comparison=None,
+            numbers=None, importance={"vbm": model.feature_importance("vbm")},
+        )  # fmt: skip
+        told = summarize(bare)
+        assert [figure["id"] for figure in told["figures"]] == [
+            "weights", "certainty", "profiles-0", "importance-0", "overlaps", "objective",
+        ]  # fmt: skip
+        assert "was given, not found in the data" in told["in_short"][-1]
+        assert "associations" not in [shown["id"] for shown in told["tables"]]
+
+
+@pytest.mark.usefixtures("_once")
+class TestDoubts:
+    def test_none_where_all_is_well(self, results):
+        people = results.participants[["diagnosis"]]
+        calm = replace(results, roles=Roles("diagnosis"), participants=people)
+        calm = changed(calm, memberships_=np.eye(K)[results.model.labels_])
+        assert doubts(calm) == {}
+
+    @pytest.mark.parametrize(
+        ("heading", "attributes"),
+        [
+            ("The computation did not finish", {"converged_": False}),
+            ("One view decides alone", {"view_weights_": np.array([0.93, 0.05, 0.01, 0.01])}),
+            ("Subjects between clusters", {"memberships_": np.full((120, K), 1 / K)}),
+            ("Small clusters", {"labels_": np.repeat([0, 1, 2], [60, 55, 5])}),
+        ],
+    )
+    def test_of_the_model(self, results, heading, attributes):
+        assert heading not in doubts(results)
+        assert heading in doubts(changed(results, **attributes))
+
+    def test_unstable_clusters(self, results):
+        shaky = Stability(pd.Series([0.9, 0.55, 0.7]), results.stability.subjects, 0.4)
+        said = doubts(replace(results, stability=shaky))["Clusters that may not come back"]
+        assert said.startswith("Cluster 1 is unstable and Cluster 2 is doubtful.")
+        assert "by 0.40 only" in said
+
+    def test_site_and_covariates(self, results):
+        labels = results.model.labels_
+        people = results.participants.assign(site=np.array(list("abc"))[labels], age=70.0 + labels)
+        said = doubts(replace(results, participants=people))
+        assert said["The clusters follow the site"].startswith(
+            "Clusters follow site (Cramer's V 1.00, q < 0.001)"
+        )
+        assert "The clusters differ in age." in said["Age, sex or other covariates differ"]
+
+    def test_number_of_clusters(self, results):
+        other = replace(results.numbers, recommended=2)
+        assert doubts(replace(results, numbers=other))["The number of clusters"] == (
+            "The data speak for 2 clusters, but 3 were asked for."
+        )
+        none = replace(results.numbers, recommended=None)
+        assert "no clear groups" in doubts(replace(results, numbers=none))["The number of clusters"]
+
+    def test_missing_views(self, results):
+        present = results.views.present.copy()
+        present[:, 2] &= results.model.labels_ != 0
+        said = doubts(
+            replace(results, views=Views(results.views, present=present | ~present.any(axis=1)[:, None]))
+        )
+        assert "Many subjects lack fdg (about 50% of them)" in said["Missing views"]
+        assert said["Views are missing unevenly"].startswith("Who lacks fdg differs")
+
+
+class TestPrivacy:
+    def test_no_ids_unless_asked_for(self, results, summary):
+        ids = [str(name) for name in results.views.ids]
+        assert summary["subjects"] is None
+        assert not any(name in json.dumps(summary) for name in ids)
+        listed = summarize(results, subjects=True)["subjects"]["rows"]
+        assert [row[0]["text"] for row in listed] == ids
+
+    @pytest.mark.usefixtures("_once")
+    def test_no_small_counts(self, results):
+        """Clusters of 4 and of 50 are both hidden, for the total is known; nothing describes the small "
+        "one."""
+        split = with_sizes(results, 66, 50, 4)
+        people = results.participants.assign(mmse=np.arange(120.0))
+        told = summarize(replace(split, participants=people))
+        assert [card["size"] for card in told["clusters"]] == ["66", "≥11", "<11"]
+        assert [card["share"] for card in told["clusters"]] == ["55%", None, None]
+        assert told["clusters"][2]["traits"] == ["Too small to be described: fewer than 11 subjects."]
+        assert told["clusters"][2]["stability"] is None
+        assert set(table(told, "features-1")["cluster 2 (SD)"]) == {"\N{EN DASH}"}
+        assert not table(told, "pairs")["clusters"].str.contains("2").any()
+        for shown in told["tables"]:
+            for row in shown["rows"]:
+                counts = (
+                    cell["text"] for cell, head in zip(row, shown["columns"], strict=True) if counted(head)
+                )
+                assert not [text for text in counts if re.match(r"([1-9]|10)( |$)", text)]
+
+    @pytest.mark.usefixtures("_once")
+    def test_nothing_is_described_where_all_clusters_are_small(self, results):
+        told = summarize(replace(results, min_cell=60))
+        assert {figure["kind"] for figure in told["figures"]}.isdisjoint(
+            {"certainty", "contributions", "profiles"}
+        )
+        assert [card["size"] for card in told["clusters"]] == ["<60"] * K
+        assert "nan" not in json.dumps(told).lower()
+
+    @pytest.mark.parametrize(
+        ("lacking", "patterns", "sizes"),
+        [
+            ((30, 22, 15), ["53", "30", "22", "15"], ["90", "98", "105"]),
+            ((30, 22, 5), ["63", "30", "≥11", "<11"], ["about 90", "about 100", "about 120"]),
+            ((0, 0, 0), ["120"], ["120", "120", "120"]),
+        ],
+    )
+    def test_patterns_of_views(self, lacking, patterns, sizes):
+        """Rare patterns are hidden, and with them the exact totals that would give them away."""
+        present = np.ones((120, 3), dtype=bool)
+        start = np.cumsum([0, *lacking])
+        for a, n in enumerate(lacking):
+            present[start[a] : start[a] + n, a] = False
+        study = SimpleNamespace(views=Views([np.eye(120)] * 3, present=present), min_cell=11)
+        assert [str(n) for n in shown_patterns(study)] == patterns
+        assert [str(n) for n in view_sizes(study)] == sizes
+
+    def test_notes_and_paths(self, summary):
+        assert summary["notes"][0] == "view 'fdg': fewer than 11 subjects without any value left out"
+        assert "30 subjects have no view" in summary["notes"][1]
+        assert ["views.fdg.path", "fdg.csv"] in summary["settings"]
+        assert summary["inputs"] == [["fdg.csv", "ab" * 32]]
+        assert "anna" not in json.dumps(summary)
+
+    def test_names_are_cut_and_show_what_they_hide(self, hostile):
+        said = json.dumps(summarize(hostile), ensure_ascii=False)
+        assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x1f]", said)
+        assert "\\\\u202egnp.exe" in said
+        assert max(map(len, re.findall("x+", said))) < 200
+        assert plain(" \n ") == "(unnamed)"
+
+
+def counted(head):
+    return head["label"] in ("subjects", "all", "followed", "with the event", "without a value")
+
+
+@pytest.mark.parametrize(
+    ("note", "told"),
+    [
+        ("view 'a': 3 subjects without any value left out", "view 'a': fewer than 11 subjects without any"),
+        ("1 participant is in no view and left out", "fewer than 11 participant is in no view"),
+        ("aseg.stats lacking in 3 of 40 subjects", "aseg.stats lacking in fewer than 11 of 40 subjects"),
+        ("aseg.stats lacking in 37 of 40 subjects", "lacking in more than 29 of 40 subjects"),
+        ("2 runs of subjects with a better or newer one left out", "fewer than 11 runs of subjects"),
+        ("4 pairs of subject and region averaged", "fewer than 11 pairs of subject"),
+        ("3 cells with a missing code taken as missing", "fewer than 11 cells with a missing code"),
+        ("1 missing cell (0.1%) filled with the median", "fewer than 11 missing cell"),
+        ("5 directories of other streams left out", "fewer than 11 directories"),
+        ("7 women of unknown age", "fewer than 11 women"),
+        ("2 subjects without columns", "fewer than 11 subjects without columns"),
+        ("30 subjects have no view", "30 subjects have no view"),
+        ("3 columns without any value left out: 'x 2'", "3 columns without any value left out: 'x 2'"),
+        ("2 constant columns left out", "2 constant columns left out"),
+        ("2 sites with fewer than 5 subjects (min_site) not harmonised", "2 sites with fewer than"),
+        ("cluster 2 is empty; stopped after 9 iterations", "cluster 2 is empty; stopped after 9 iterations"),
+    ],
+)
+def test_notes_without_small_counts_of_people(note, told):
+    """Numbers are hidden unless they are known to be of things: notes that are written later, too."""
+    assert without_small_counts(note, 11).startswith(told) or told in without_small_counts(note, 11)
