@@ -56,7 +56,8 @@ Contents = dict[str, bytes]
 PATIENCE = 300.0  # seconds that anything may take
 ENDINGS = ("No Dask worker is left", "Dask workers were lost", "The Dask cluster has no workers")
 SUMS_TOL = 1e-6  # of memberships whose sums were taken in another order
-COMMAND = "from viewloom import cli; cli.GRID = {'lam': [1.0, 10.0], 'gamma': [2.0, 4.0]}; cli.app()"
+GRID = "{'lam': [1.0, 10.0], 'gamma': [2.0, 4.0]}"
+COMMAND = f"from viewloom.cli import commands; commands.GRID = {GRID}; commands.app()"
 STUDY = """
 [study]
 name = "Small"

@@ -107,7 +107,7 @@ def fuzz(name: str, seconds: float, work: Path, status: Path) -> None:
     warnings.simplefilter("ignore")
     with atheris.instrument_imports(include=["viewloom"]):
         targets = import_module("fuzzing.targets")
-        for module in ("viewloom.report", "viewloom.models.kernel_nmf", "viewloom.models.baselines"):
+        for module in ("viewloom.study.report", "viewloom.models.kernel_nmf", "viewloom.models.baselines"):
             import_module(module)  # what is otherwise imported when it is needed
     from fuzzing.mutations import MUTATIONS
 

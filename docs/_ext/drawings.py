@@ -20,11 +20,11 @@ PACKAGE = ROOT / "src" / "viewloom"
 # the storey that begins with a room; everything else is read from pyproject.toml and the code
 STOREYS = {
     "cli": "command line",
-    "runs": "results",
-    "study": "questions",
-    "estimators": "models",
-    "backends": "mathematics",
-    "landmarks": "data",
+    "study": "studies",
+    "plotting": "questions",
+    "models": "models",
+    "solver": "mathematics",
+    "data": "data",
 }
 LINE, BAND_GAP, LEFT, NAME_X, TEXT_X, ARC_X, WIDTH = 24, 8, 126, 136, 262, 746, 900  # of the architecture
 SIDE = 190  # of a view on the landing page
@@ -71,17 +71,18 @@ def purpose(room: str) -> str:
 
 
 def imports() -> dict[str, list[str]]:
-    """What each room imports of the others."""
+    """What each room of the layers imports of the others; modules that only pass names on are left out."""
     import grimp
 
-    graph = grimp.build_graph("viewloom", exclude_type_checking_imports=True)
+    graph = grimp.build_graph("viewloom")
+    below = {room for row in layers()[:-1] for room in row}
     for room in rooms():
         graph.squash_module(f"viewloom.{room}")
     return {
         room: [
             other.removeprefix("viewloom.")
             for other in graph.find_modules_directly_imported_by(f"viewloom.{room}")
-            if other.removeprefix("viewloom.") in rooms() - {room}
+            if room in below and other.removeprefix("viewloom.") in below - {room}
         ]
         for room in rooms()
     }

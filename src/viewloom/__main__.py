@@ -27,7 +27,7 @@ def main() -> int:
 
 def _run() -> int:
     os.environ["MPLBACKEND"] = "Agg"  # figures go into files: no window, and no backend that may be absent
-    from viewloom.cli.app import app
+    from viewloom.cli.commands import app
 
     try:
         app(prog_name="viewloom")

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import viewloom
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.cli.demo import planted_features
 from viewloom.data import simulated as simulate
 from viewloom.study import example, report

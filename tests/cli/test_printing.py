@@ -10,7 +10,7 @@ from small import STUDY, write_small
 from typer.testing import CliRunner
 
 from viewloom.cli import rendering as console
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.runtime.visible import visible
 from viewloom.study.run import computations as stages
 from viewloom.study.run.tables import FORMULA, inert_text

@@ -249,7 +249,9 @@ class TestKernelsOfUsers:
             model.save(tmp_path / "m.safetensors")
 
     def test_two_classes_cannot_share_a_tag(self):
-        with pytest.raises(TypeError, match=r"'kernel\.gaussian' belongs to viewloom\.kernels\.Gaussian"):
+        with pytest.raises(
+            TypeError, match=r"'kernel\.gaussian' belongs to viewloom\.kernels\.pairwise\.Gaussian"
+        ):
             type("Other", (PairwiseKernel,), {}, tag="kernel.gaussian")
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from small import write_small
 from typer.testing import CliRunner
 
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.study import report
 from viewloom.study.run import computations as stages
 

@@ -19,7 +19,7 @@ PROGRAM = [sys.executable, "-m", "viewloom"]
 VARIABLES = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(viewloom_package.__file__).parents[1])}
 LEAN = """
 import sys
-from viewloom.runs import stages
+from viewloom.study.run import computations as stages
 from viewloom.__main__ import main
 stages.REFITS = 2
 sys.exit(main())
@@ -223,7 +223,7 @@ def test_a_command_that_is_stopped_leaves_no_process(study, tmp_path, name):
 WORKERS = """
 import sys, time
 from joblib import Parallel, delayed
-from viewloom.processes import watched
+from viewloom.runtime.workers import watched
 def work(i):
     print("at work", flush=True)
     time.sleep(600)

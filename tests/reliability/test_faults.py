@@ -19,7 +19,7 @@ import pytest
 from hostile import NIGHTLY
 
 from viewloom import OutputError
-from viewloom.cli import app as cli
+from viewloom.cli import commands as cli
 from viewloom.evaluation import comparison
 from viewloom.evaluation.selection import search
 from viewloom.evaluation.selection.jobs import Jobs
@@ -316,7 +316,7 @@ def test_too_little_memory(started, fitted_run, tmp_path):
 
 def fit(arguments, refits):
     """`viewloom fit` in a process of its own, to be killed."""
-    from viewloom.cli.app import app
+    from viewloom.cli.commands import app
 
     stages.REFITS = refits
     report.summarize = lambda results, subjects: {"title": results.name}
@@ -332,7 +332,7 @@ def started():
     All come from one process that has imported it.
     """
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["viewloom.cli.app", "viewloom.runs", __name__])
+    processes.set_forkserver_preload(["viewloom.cli.commands", "viewloom.study.run", __name__])
     processes.Process(target=time.sleep, args=(0,)).start()
 
     def start(*arguments, target=fit):

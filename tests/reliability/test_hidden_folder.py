@@ -8,7 +8,7 @@ import pytest
 from small import write_small
 from typer.testing import CliRunner
 
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.study.errors import StudyError
 from viewloom.study.run import staging as places
 from viewloom.study.run.staging import workplace

@@ -21,7 +21,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save_file
 
 import viewloom as vl
-from viewloom.cli import app as cli
+from viewloom.cli import commands as cli
 from viewloom.data.simulated import adni_like
 from viewloom.models import persistence
 from viewloom.models.persistence import DamagedFile

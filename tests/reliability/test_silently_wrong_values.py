@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose
 
 from viewloom import study as studies
 from viewloom.study.errors import StudyError
+from viewloom.study.preparation.covariates import Covariates
 from viewloom.study.readers.notation import Notation, fault, parse
 from viewloom.study.readers.plink import read_raw
 from viewloom.study.sentinels import candidates
@@ -223,7 +224,7 @@ def test_texts_among_numbers_may_be_declared_as_categories(tmp_path, role):
 def test_numbers_declared_as_categories_are_coded_so(tmp_path):
     cells = [x for x, _ in zip(cycle("123"), range(N), strict=False)]
     study = write(tmp_path, "covariate", Damage(cells, (), "", AGES), "categorical = ['target']")
-    fitted = studies.covariates.Covariates.fit(studies.load(study).participants, ["target"])
+    fitted = Covariates.fit(studies.load(study).participants, ["target"])
     assert fitted.levels == {"target": ["1", "2", "3"]}
 
 

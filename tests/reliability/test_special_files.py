@@ -13,7 +13,7 @@ from small import STUDY, write_small
 from typer.testing import CliRunner
 
 import viewloom as vl
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import FORMATS, sniff
 
@@ -232,7 +232,9 @@ def test_files_that_may_not_be_read(tmp_path, name):
         if path.stat().st_uid == 0 and not path.stat().st_mode & 0o001:
             pytest.skip("other users do not get here at all")
     (files / name).chmod(0)
-    code = "import os, sys\nfrom viewloom.cli.app import app\nos.setuid(12345)\napp(['check', sys.argv[1]])"
+    code = (
+        "import os, sys\nfrom viewloom.cli.commands import app\nos.setuid(12345)\napp(['check', sys.argv[1]])"
+    )
     command = [sys.executable, "-c", code, str(files / "study.toml")]
     said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert said.returncode == 2, said.stderr

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.study import report, write_example
 from viewloom.study.run import computations as stages
 
@@ -326,7 +326,7 @@ def test_compare_and_select_take_a_study(folder, monkeypatch):
         seen.update(settings, subjects=len(views), names=views.names)
         raise ValueError("enough")
 
-    monkeypatch.setattr("viewloom.cli.app.select", select)
+    monkeypatch.setattr("viewloom.cli.commands.select", select)
     run("select", folder / "study.toml")
     assert (seen["subjects"], seen["n_clusters"], seen["y"]) == (52, 3, None)
     assert seen["names"] == ["vbm", "freesurfer", "fdg", "snp"]

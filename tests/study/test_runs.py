@@ -205,7 +205,7 @@ def test_without_resume_all_is_done_anew(study, tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from viewloom import KernelMultiviewNMF, report
-from viewloom.runs import stages, run_study
+from viewloom.study.run import computations as stages, run_study
 from viewloom.study import read_study
 report.summarize = lambda results, subjects: {"title": results.name}
 report.figures = lambda results, summary: {}

@@ -1,5 +1,5 @@
 """The command line."""
 
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 
 __all__ = ["app"]

@@ -54,7 +54,7 @@ REFUSED = (
     errno.EISDIR,
 )  # another place will do
 MOST_ASIDE = 20  # columns
-LIBRARY = str(Path(__file__).parent)
+LIBRARY = str(Path(__file__).parents[1])
 if console.width < LEAST_WIDTH:
     console.width = LEAST_WIDTH
 COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}

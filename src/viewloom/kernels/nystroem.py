@@ -41,6 +41,7 @@ class Nystroem(StoredParameters, tag="kernel.nystroem"):
     >>> import numpy as np
     >>> X = np.random.default_rng(0).standard_normal((500, 3))
     >>> Z = Nystroem("gaussian", rank=200).fit(Geometry(X)).operator.Z
+    >>> from viewloom.kernels.pairwise import Gaussian
     >>> K = Gaussian().prepare(Geometry(X)).matrix(Geometry(X))
     >>> bool(np.abs(Z @ Z.T - K).max() < 0.1)
     True

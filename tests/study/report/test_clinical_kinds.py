@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from viewloom import KernelMultiviewNMF
 from viewloom.cli import rendering as console
-from viewloom.cli.app import app
+from viewloom.cli.commands import app
 from viewloom.clinical import Known
 from viewloom.evaluation.inspection import view_contributions
 from viewloom.evaluation.selection.stability import Stability
@@ -103,7 +103,7 @@ def _once(contributions, monkeypatch):
     def same(model):
         return replace(contributions, labels=model.labels_)
 
-    monkeypatch.setattr("viewloom.report.findings.view_contributions", same)
+    monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
 
 
 @pytest.mark.usefixtures("_once")

@@ -138,7 +138,7 @@ class TestFile:
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_contrast(scheme):
     """Text on all its grounds, in both schemes, at 4.5 to 1 or more."""
-    css = files("viewloom.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
+    css = files("viewloom.study.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     colours = dict(re.findall(r"--([\w-]+): (#\w{6})", re.findall(r":root \{(.*?)\}", css, re.S)[scheme]))
     for ink in ("ink", "quiet", "link", *(name for name in colours if name.startswith("text-"))):
         for ground in ("page", "card", "head"):

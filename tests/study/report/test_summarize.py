@@ -31,7 +31,7 @@ def _once(contributions, monkeypatch):
     def same(model):
         return replace(contributions, labels=model.labels_)
 
-    monkeypatch.setattr("viewloom.report.findings.view_contributions", same)
+    monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
 
 
 def table(summary, name):

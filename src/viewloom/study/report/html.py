@@ -65,4 +65,4 @@ def _digest(text: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("viewloom.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("viewloom.study.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import viewloom
-from viewloom.cli import study_commands as cli_study
+from viewloom.cli import study_commands
 from viewloom.cli.rendering import (
     comparison_table,
     console,
@@ -115,14 +115,14 @@ def examples(*lines: str) -> str:
 
 
 EXAMPLES: dict[Callable[..., None], str] = {
-    cli_study.simulate: examples("simulate study"),
-    cli_study.init: examples("init my-folder"),
-    cli_study.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
-    cli_study.fit: examples(
+    study_commands.simulate: examples("simulate study"),
+    study_commands.init: examples("init my-folder"),
+    study_commands.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
+    study_commands.fit: examples(
         "fit study/study.toml --output run", "fit study/study.toml --output run --resume"
     ),
-    cli_study.predict: examples("predict run/model.safetensors new/study.toml"),
-    cli_study.report: examples("report run"),
+    study_commands.predict: examples("predict run/model.safetensors new/study.toml"),
+    study_commands.report: examples("report run"),
 }
 for command, end in EXAMPLES.items():
     app.command(epilog=end)(command)
