@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from report.conftest import changed
 from small import STUDY, write_small
+from study.report.conftest import changed
 from typer.testing import CliRunner
 
 from viewloom import KernelMultiviewNMF

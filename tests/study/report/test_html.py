@@ -10,7 +10,7 @@ from importlib.resources import files
 from itertools import pairwise
 
 import pytest
-from report.conftest import HOSTILE
+from study.report.conftest import HOSTILE
 
 from viewloom.study import report
 from viewloom.study.report import figures, write_report

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from report.conftest import K, changed
+from study.report.conftest import K, changed
 
 from viewloom import Views, clinical
 from viewloom.evaluation.inspection import view_contributions
