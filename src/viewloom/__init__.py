@@ -16,7 +16,7 @@ if _TYPE_CHECKING:
     from viewloom.models.persistence import load
     from viewloom.runtime.errors import InputError, InputTypeError, OutputError, ViewloomError
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "ConcatenatedNMF",
     "GraphNMF",
