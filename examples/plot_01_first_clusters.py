@@ -19,7 +19,7 @@ model
 
 # %%
 # Every subject has a membership in every cluster. Columns below are subjects, sorted by cluster and by how
-# sure the model is of them; those at the right end of a block are torn.
+# sure the model is of them; those at the right end of a block are ambiguous.
 plotting.memberships(model)
 
 # %%

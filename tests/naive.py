@@ -136,7 +136,7 @@ def overlap(S, T):
     return inner / np.sqrt(sum(S[p] ** 2 for p in pairs) * sum(T[p] ** 2 for p in pairs))
 
 
-def trust(E, C, rounds=30):
+def view_reliability(E, C, rounds=30):
     """Doubts, weights and numbers of copies."""
     v = len(E)
     w = [1 / v] * v
@@ -166,7 +166,7 @@ def side_by_side(blocks, rows, n, weights):
     return np.array([side[i] / np.sqrt(seen[i]) for i in range(n)])
 
 
-def woven(graphs, rows, n, weights, fused):
+def combined_graph(graphs, rows, n, weights, fused):
     """``M = 3/4 sum_a w_a S_a + 1/4 S_fused``, before it is normalised."""
     M = 0.25 * fused
     for S, where, w in zip(graphs, rows, weights, strict=True):

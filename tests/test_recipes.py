@@ -54,7 +54,7 @@ class FittedDoubled(stored.Stored, tag="kernel.doubled.fitted", fields=("X",)):
     def __init__(self, X):
         self.X, self.operator = X, Factored(np.hstack([X, X]))
 
-    def place(self, cross, weft=None):
+    def place(self, cross, shared_graph=None):
         return Factored(np.hstack([cross.X, cross.X]))
 
 

@@ -12,7 +12,7 @@ Mutate = Callable[[bytes], bytes]  # libFuzzer's own changes of bytes
 
 VALUES: list[Any] = [
     None, True, -1, 0, 3, 2**70, 1e308, "", "x", "0", "\0", [], {}, [[]], {"is": "Weft"}, {"tag": "Popen"},
-    {"is": []}, {"tag": []}, {"tag": "weft", "version": 1, "state": {}}, {"tensor": "0"},
+    {"is": []}, {"tag": []}, {"tag": "shared_graph", "version": 1, "state": {}}, {"tensor": "0"},
     {"tag": "geometry.gram", "version": 1, "state": {"X": {"tensor": "0"}, "name": "x"}},
     {"tensor": "99"}, {"tensor": []}, {"transposed": "1"}, {"names": 3}, {"names": [[]]}, {"dict": [[1]]},
     {"dict": {}}, {"all": 0},

@@ -13,8 +13,8 @@ from viewloom.kernels.base import Context
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN
-from viewloom.kernels.reliability import agreement, overlap, spread, trust
-from viewloom.kernels.shared_graph import Fusion, Part, Walk, WalkShape, Weft, common_shape
+from viewloom.kernels.reliability import agreement, overlap, spread, view_reliability
+from viewloom.kernels.shared_graph import Fusion, Part, SharedGraph, Walk, WalkShape, common_shape
 
 N, K = 40, 3
 SHAPE = WalkShape(6, 7, 12.0, 1.5 * K)
@@ -32,9 +32,9 @@ def cohort(missing=False, n=N, seed=0):
     return [X[where] for X, where in zip(blocks, rows, strict=True)], rows
 
 
-def weft(missing=False):
+def shared_graph(missing=False):
     blocks, rows = cohort(missing)
-    return Weft.of([Geometry(X) for X in blocks], rows, N, K, [SHAPE] * 4), blocks, rows
+    return SharedGraph.of([Geometry(X) for X in blocks], rows, N, K, [SHAPE] * 4), blocks, rows
 
 
 def gram(Z):
@@ -59,9 +59,9 @@ def naive_weft(blocks, rows):
                 E[a, b] = naive.agreement(
                     Z[a][np.searchsorted(rows[a], both)], Z[b][np.searchsorted(rows[b], both)], K
                 )
-    doubts, w, copies = naive.trust(E, C)
+    doubts, w, copies = naive.view_reliability(E, C)
     fused = naive.neighbour_graph(naive.side_by_side(blocks, rows, N, w), 6)[0]
-    return doubts, w, copies, naive.woven(graphs, rows, N, w, fused), E, C, graphs, Z
+    return doubts, w, copies, naive.combined_graph(graphs, rows, N, w, fused), E, C, graphs, Z
 
 
 class TestWalk:
@@ -160,14 +160,14 @@ class TestTrust:
     C = np.array([[1.0, 0.3, 0.2, 0.1], [0.3, 1.0, 0.6, 0.1], [0.2, 0.6, 1.0, 0.0], [0.1, 0.1, 0.0, 1.0]])
 
     def test_equals_the_naive_iteration(self):
-        found = trust(self.E, self.C)
+        found = view_reliability(self.E, self.C)
         for mine, expected in zip(
-            (found.doubts, found.weights, found.copies), naive.trust(self.E, self.C), strict=True
+            (found.doubts, found.weights, found.copies), naive.view_reliability(self.E, self.C), strict=True
         ):
             assert_allclose(mine, expected)
 
     def test_it_has_come_to_its_fixed_point(self):
-        found = trust(self.E, self.C)
+        found = view_reliability(self.E, self.C)
         A = (1.0 - self.C) * found.weights
         np.fill_diagonal(A, 0.0)
         e = (self.E * A).sum(axis=1) / A.sum(axis=1)
@@ -177,33 +177,33 @@ class TestTrust:
 
     def test_two_views_by_hand(self):
         """Each is the other's only witness: e = (0.5, 0.25), w = (4, 1) / 5."""
-        found = trust(np.array([[1.0, 0.5], [0.25, 1.0]]), np.eye(2))
+        found = view_reliability(np.array([[1.0, 0.5], [0.25, 1.0]]), np.eye(2))
         assert_allclose(found.weights, [0.8, 0.2])
         assert_allclose(found.doubts, [0.5, 0.75])
         assert_allclose(found.copies, [1.0, 1.0])
 
     def test_a_view_that_nobody_bears_out_keeps_a_little(self):
-        found = trust(np.array([[1.0, 0.5], [0.0, 1.0]]), np.eye(2))
+        found = view_reliability(np.array([[1.0, 0.5], [0.0, 1.0]]), np.eye(2))
         assert_allclose(found.weights[1] / found.weights[0], (0.01 / 0.5) ** 2)
         assert_allclose(found.doubts, [0.5, 1.0])
 
     def test_copies_share_one_voice_and_are_no_witnesses(self):
         E, C = np.array([[1.0, 0.6], [0.6, 1.0]]), np.eye(2)
-        twice = trust(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))))
+        twice = view_reliability(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))))
         assert_allclose(twice.weights, 0.25)
         assert_allclose(twice.doubts, 0.4)
         assert_allclose(twice.copies, 2.0)
-        alone = trust(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: nobody else to ask
+        alone = view_reliability(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: nobody else to ask
         assert_allclose(alone.doubts, 0.0)
         assert_allclose(alone.weights, 0.5)
 
     def test_one_view(self):
-        found = trust(np.ones((1, 1)), np.ones((1, 1)))
+        found = view_reliability(np.ones((1, 1)), np.ones((1, 1)))
         assert (found.doubts, found.weights, found.copies) == ([0.0], [1.0], [1.0])
 
     def test_views_that_share_half_of_their_edges_are_no_copies(self):
         C = np.array([[1.0, 0.5], [0.5, 1.0]])
-        assert_allclose(trust(np.ones((2, 2)), C).copies, 1.0 + 0.5**4)
+        assert_allclose(view_reliability(np.ones((2, 2)), C).copies, 1.0 + 0.5**4)
 
 
 class TestFusion:
@@ -251,14 +251,14 @@ class TestFusion:
         assert Part.of(np.array([[0.0], [2.0]]), 4.0).factor == 2.0  # variance 1
 
 
-class TestWeft:
+class TestSharedGraph:
     @pytest.mark.parametrize("missing", [False, True])
     def test_equals_the_naive_graph(self, missing):
-        found, blocks, rows = weft(missing)
+        found, blocks, rows = shared_graph(missing)
         doubts, w, copies, M, *_ = naive_weft(blocks, rows)
-        assert_allclose(found.standing.weights, w, atol=1e-9)
-        assert_allclose(found.standing.doubts, doubts, atol=1e-9)
-        assert_allclose(found.standing.copies, copies, atol=1e-9)
+        assert_allclose(found.reliability.weights, w, atol=1e-9)
+        assert_allclose(found.reliability.doubts, doubts, atol=1e-9)
+        assert_allclose(found.reliability.copies, copies, atol=1e-9)
         assert_allclose(found.degrees, M.sum(axis=1), atol=1e-9)
         assert_allclose(found.M.toarray(), naive.normalised(M), atol=1e-9)
         assert_allclose(gram(found.walk.Z), gram(naive.walk(naive.normalised(M), 7, 12.0, 4.5)[0]), atol=1e-7)
@@ -266,11 +266,11 @@ class TestWeft:
             assert_allclose(found.within(a).toarray(), found.M.toarray()[np.ix_(where, where)])
 
     def test_noise_is_believed_least(self):
-        assert np.argmin(weft()[0].standing.weights) == 3
+        assert np.argmin(shared_graph()[0].reliability.weights) == 3
 
     @pytest.mark.parametrize("n", [4, 36])
     def test_edges_of_new_samples_equal_the_naive_ones(self, n):
-        found, blocks, rows = weft()
+        found, blocks, rows = shared_graph()
         new = [X[:n] + 0.1 for X in blocks]
         crosses = {
             a: found_geometry.to(X)
@@ -282,10 +282,10 @@ class TestWeft:
             _, scale, degrees = naive.neighbour_graph(X, 6)
             W += (
                 0.75
-                * found.standing.weights[a]
+                * found.reliability.weights[a]
                 * np.array([naive.neighbour_edges(x, X, 6, scale, degrees) for x in new[a]])
             )
-        side = naive.side_by_side(blocks, rows, N, found.standing.weights)
+        side = naive.side_by_side(blocks, rows, N, found.reliability.weights)
         moved = [
             (new[a] - X.mean(axis=0)) * part.factor
             for a, (X, part) in enumerate(zip(blocks, found.fusion.parts, strict=True))
@@ -300,10 +300,10 @@ class TestWeft:
     def test_a_gram_matrix_has_nothing_to_put_beside_others(self):
         blocks, rows = cohort()
         geometries = [Geometry(blocks[0]), GramGeometry(blocks[1] @ blocks[1].T)]
-        found = Weft.of(geometries, rows[:2], N, K, [SHAPE] * 2)
+        found = SharedGraph.of(geometries, rows[:2], N, K, [SHAPE] * 2)
         assert found.fusion is None
         S = [KNN(6).fit(geometry).S.toarray() for geometry in geometries]
-        M = found.standing.weights[0] * S[0] + found.standing.weights[1] * S[1]
+        M = found.reliability.weights[0] * S[0] + found.reliability.weights[1] * S[1]
         assert_allclose(found.M.toarray(), naive.normalised(M), atol=1e-9)
 
 
@@ -324,7 +324,7 @@ class TestDiffusion:
 
     @pytest.mark.parametrize("share", [None, 0.0, 0.2, 1.0])
     def test_kernel_equals_the_naive_one(self, share):
-        found, blocks, rows = weft(missing=True)
+        found, blocks, rows = shared_graph(missing=True)
         kernel = Diffusion(6, 12.0, 7) if share is None else Diffusion(6, 12.0, 7, share)
         share = 0.5 if share is None else share
         *_, M, _, _, graphs, _ = naive_weft(blocks, rows)
@@ -332,7 +332,7 @@ class TestDiffusion:
         for a, X in enumerate(blocks):
             T = (1 - share) * graphs[a] + share * M[np.ix_(rows[a], rows[a])]
             expected = gram(naive.walk(T, 7, 12.0, 4.5)[0])
-            fitted = kernel.fit(Geometry(X), Context(n_clusters=K, weft=found, view=a))
+            fitted = kernel.fit(Geometry(X), Context(n_clusters=K, shared_graph=found, view=a))
             assert_allclose(gram(fitted.operator.Z), expected, atol=1e-7)
 
     def test_a_view_alone(self):
@@ -350,10 +350,10 @@ class TestDiffusion:
 
     @pytest.mark.parametrize("share", [0.3, 0.5])
     def test_new_samples_by_their_edges_in_the_view_and_in_all(self, share):
-        found, blocks, rows = weft(missing=True)
+        found, blocks, rows = shared_graph(missing=True)
         a = 1
         fitted = Diffusion(6, 12.0, 7, share).fit(
-            Geometry(blocks[a]), Context(n_clusters=K, weft=found, view=a)
+            Geometry(blocks[a]), Context(n_clusters=K, shared_graph=found, view=a)
         )
         crosses = {b: Geometry(X).to(X[:4] + 0.05) for b, X in enumerate(blocks)}
         cross = found.cross(crosses, dict.fromkeys(crosses, np.arange(4)), 4)
@@ -370,13 +370,13 @@ def test_a_default_fit_weighs_views_by_the_naive_weights():
     graphs = [naive.neighbour_graph(X, 7)[0] for X in scaled]
     Z = [naive.walk(S, 9, 12.0, 4.5)[0] for S in graphs]
     E = [[1.0 if a == b else naive.agreement(Z[a], Z[b], K) for b in range(4)] for a in range(4)]
-    doubts, w, copies = naive.trust(E, [[naive.overlap(S, T) for T in graphs] for S in graphs])
-    standing = model.fitted_model_.problem.standing(K)
-    assert_allclose(standing.weights, w, atol=1e-9)
-    assert_allclose(standing.doubts, doubts, atol=1e-9)
-    assert_allclose(standing.copies, copies, atol=1e-9)
+    doubts, w, copies = naive.view_reliability(E, [[naive.overlap(S, T) for T in graphs] for S in graphs])
+    reliability = model.fitted_model_.problem.reliability(K)
+    assert_allclose(reliability.weights, w, atol=1e-9)
+    assert_allclose(reliability.doubts, doubts, atol=1e-9)
+    assert_allclose(reliability.copies, copies, atol=1e-9)
     fused = naive.neighbour_graph(naive.side_by_side(scaled, rows, N, w), 7)[0]
-    M = naive.normalised(naive.woven(graphs, rows, N, w, fused))
+    M = naive.normalised(naive.combined_graph(graphs, rows, N, w, fused))
     for a, view in enumerate(model.fitted_model_.problem.views):
         expected = naive.walk(0.5 * graphs[a] + 0.5 * M, 9, 12.0, 4.5)[0]
         assert_allclose(gram(view.kernel.operator.Z), gram(expected), atol=1e-7)

@@ -124,8 +124,8 @@ def test_the_sign_of_cliffs_delta():
 
 
 def test_ambiguous_pairs_low_is_good():
-    same, torn = consensus_matrix([CLASSES] * 4), consensus_matrix([CLASSES, np.roll(CLASSES, 20)])
-    assert pac(same) == 0.0 < pac(torn)
+    same, ambiguous = consensus_matrix([CLASSES] * 4), consensus_matrix([CLASSES, np.roll(CLASSES, 20)])
+    assert pac(same) == 0.0 < pac(ambiguous)
 
 
 @pytest.mark.parametrize("text", [tables.CLUSTERS, _asset("report.html.j2")])

@@ -275,7 +275,7 @@ class TestMaps:
         ax = plotting.memberships(U)
         np.testing.assert_array_equal(shown(ax), U[[1, 3, 0, 2]].T)
         assert row_names(ax) == ["0 (n=2)", "1 (n=2)"]
-        assert ax.get_title(loc="left").startswith("1 of 4 samples are torn")
+        assert ax.get_title(loc="left").startswith("1 of 4 samples are ambiguous")
 
     def test_contributions_show_the_means_by_cluster(self):
         result = contributions(4, 3)

@@ -200,7 +200,7 @@ def test_forged_structures_make_nothing_but_models(saved, target, random):
         [None, -1, 2**70, "x", [], {}, {"tag": "Popen"}, {"is": "KernelMultiviewNMF"}, {"tensor": "0"},
          {"tag": "kernel.gaussian", "version": 1, "state": {"sigma": 1.0}}, {"tag": "geometry", "version": 1},
          {"tag": "geometry.gram", "version": 1, "state": {"X": 3}},
-         {"tag": "weft", "version": 1, "state": []},
+         {"tag": "shared_graph", "version": 1, "state": []},
          {"tensor": "nothing"}, {"tensor": []}, {"names": 3}, {"dict": [[1]]}, {"number": "nan"},
          {"sparse": [-1, 2]}, {"tag": ["list"]}, {"tag": {}},
          json.loads(json.dumps(random.choice(places)[0]))]

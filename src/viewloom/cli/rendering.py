@@ -299,7 +299,7 @@ def print_results(results: Results) -> None:
         show(comparison_table(results.comparison))
     if results.numbers is not None:
         print_number(results.numbers)
-    print_notes("To know", results.notes)
+    print_notes("Notes", results.notes)
 
 
 def _clusters(results: Results) -> Table:
@@ -368,4 +368,4 @@ def print_predictions(table: pd.DataFrame) -> None:
     counts = (table["far"] == "yes").groupby(table["label"]).agg(["size", "sum"])
     shown = table_of("Placed", "cluster", "subjects", "of them far from all seen in training")
     show(rows_of(shown, counts.itertuples()))
-    print_notes("To know", table.attrs["notes"])
+    print_notes("Notes", table.attrs["notes"])

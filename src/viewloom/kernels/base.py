@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from viewloom.kernels.geometry import CrossGeometry
-from viewloom.kernels.shared_graph import Weft, WeftRows
+from viewloom.kernels.shared_graph import SharedGraph, SharedRows
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Context:
 
     normalize: bool = True  # unit diagonal
     n_clusters: int = 2
-    weft: Weft | None = None  # the graphs of all views together
+    shared_graph: SharedGraph | None = None  # the graphs of all views together
     view: int = 0  # position of this view among them
 
 
@@ -29,5 +29,5 @@ class FittedKernel(Protocol):
     def operator(self) -> Any:
         """Gram matrix of the training samples; None in a loaded model that needs none."""
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Any:
+    def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Any:
         """Operator of new samples against the training samples."""

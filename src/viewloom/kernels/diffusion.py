@@ -11,7 +11,7 @@ from viewloom.kernels.base import PLAIN, Context
 from viewloom.kernels.geometry import CrossGeometry, Geometry
 from viewloom.kernels.graphs import KNN, FittedKNN
 from viewloom.kernels.operators import Factored
-from viewloom.kernels.shared_graph import Walk, WalkShape, WeftRows
+from viewloom.kernels.shared_graph import SharedRows, Walk, WalkShape
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -21,9 +21,9 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     """Diffusion along the neighbour graph of a view, with edges lent by the other views.
 
     With ``S`` the normalised neighbour graph of the view (`viewloom.kernels.graphs.KNN`) and ``M`` that of
-    all views together (`viewloom.kernels.shared_graph.Weft`), ``T = normalise((1 - share) S + share M)``. The
-    top eigenpairs ``U, l`` of ``(T + I) / 2`` give the factor ``Z = U diag(l^(time / 2))``, with rows
-    of unit length: samples are alike if walks from them meet.
+    all views together (`viewloom.kernels.shared_graph.SharedGraph`),
+    ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2`` give
+    the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are similar if walks from them meet.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     rank : int, optional
         Number of eigenpairs; three times the number of clusters where None.
     share : float, default=0.5
-        How much of the graph comes from all views together; 0 leaves every view to itself.
+        How much of the graph comes from all views together; 0 uses each view's own graph only.
 
     Notes
     -----
@@ -71,12 +71,12 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedDiffusion:
         """Kernel of the samples of a view."""
         shape = self.shape(geometry.size, context.n_clusters)
-        if context.weft is None or self.share == 0.0:
+        if context.shared_graph is None or self.share == 0.0:
             graph = KNN(shape.n_neighbors).fit(geometry)
             return FittedDiffusion(graph, shape.walk(graph.S))
-        graph, M = context.weft.graphs[context.view], context.weft.within(context.view)
+        graph, M = context.shared_graph.graphs[context.view], context.shared_graph.within(context.view)
         walk = shape.walk((1.0 - self.share) * graph.S + self.share * M)
-        return FittedDiffusion(graph, walk, self.share, context.view, context.weft.rows[context.view])
+        return FittedDiffusion(graph, walk, self.share, context.view, context.shared_graph.rows[context.view])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class FittedDiffusion(
     graph: FittedKNN
     walk: Walk
     share: float = 0.0
-    view: int = 0  # of this view in the weft, as are its columns
+    view: int = 0  # of this view in the shared_graph, as are its columns
     columns: Array | None = None
 
     @cached_property
@@ -96,9 +96,11 @@ class FittedDiffusion(
         """Factor of the training samples."""
         return Factored(self.walk.Z)
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+    def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Factored:
         """Factor of new samples."""
-        if weft is None or self.columns is None:
+        if shared_graph is None or self.columns is None:
             return Factored(self.walk.features(self.graph.cross(cross)[0]))
-        M = weft.M[weft.rows[self.view]][:, self.columns]
-        return Factored(self.walk.features((1.0 - self.share) * weft.edges[self.view] + self.share * M))
+        M = shared_graph.M[shared_graph.rows[self.view]][:, self.columns]
+        return Factored(
+            self.walk.features((1.0 - self.share) * shared_graph.edges[self.view] + self.share * M)
+        )

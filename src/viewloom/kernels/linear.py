@@ -8,7 +8,7 @@ from typing import Any
 from viewloom.kernels.base import PLAIN, Context
 from viewloom.kernels.geometry import CrossGeometry, Geometry
 from viewloom.kernels.operators import Factored, unit_rows
-from viewloom.kernels.shared_graph import WeftRows
+from viewloom.kernels.shared_graph import SharedRows
 from viewloom.runtime.stored import Stored, StoredParameters
 
 
@@ -56,7 +56,7 @@ class FittedLinear(Stored, tag="kernel.linear.fitted", fields=("normalize", "ope
         """The kernel of samples."""
         return cls(normalize, factored_rows(X, normalize))
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+    def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Factored:
         """Factor of new samples."""
         return factored_rows(cross.X, self.normalize)
 

@@ -15,7 +15,7 @@ from viewloom.kernels.linear import factored_rows
 from viewloom.kernels.operators import Factored
 from viewloom.kernels.pairwise import FunctionKernel, PairwiseKernel, Precomputed
 from viewloom.kernels.registry import make_kernel
-from viewloom.kernels.shared_graph import WeftRows
+from viewloom.kernels.shared_graph import SharedRows
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -114,7 +114,7 @@ class FittedNystroem(Stored, tag="kernel.nystroem.fitted", fields=("factoring", 
         factoring = Factoring.of(kernel, landmarks, normalize)
         return cls(factoring, factoring(geometry.X))
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Factored:
+    def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Factored:
         """Factor of new samples."""
         return self.factoring(cross.X)
 

@@ -13,7 +13,7 @@ import scipy.linalg
 from viewloom.kernels.base import PLAIN, Context
 from viewloom.kernels.geometry import CrossGeometry, Geometry
 from viewloom.kernels.operators import Cross, Explicit, Factored, dense
-from viewloom.kernels.shared_graph import WeftRows
+from viewloom.kernels.shared_graph import SharedRows
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ class FittedPairwise(Stored, tag="kernel.pairwise.fitted", fields=("kernel", "na
         norms = _norms(np.diagonal(K), geometry.name) if normalize else None
         return cls(kernel, geometry.name, norms, Explicit(K if norms is None else _unit(K, norms, norms)))
 
-    def place(self, cross: CrossGeometry, weft: WeftRows | None = None) -> Cross:
+    def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Cross:
         """Rows of new samples."""
         rows, diagonal = self.kernel.matrix(cross), self.kernel.diagonal(cross)
         if self.norms is None:

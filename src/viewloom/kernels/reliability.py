@@ -13,7 +13,7 @@ from viewloom.kernels.geometry import FEW_ROWS
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
-TRUST_POWER, TRUST_FLOOR, TRUST_ROUNDS = 2.0, 0.01, 30
+RELIABILITY_POWER, RELIABILITY_FLOOR, RELIABILITY_ROUNDS = 2.0, 0.01, 30
 
 COPY_POWER = 4  # views that share half of their edges are not copies
 
@@ -49,7 +49,7 @@ def leading_directions(B: Array, r: int) -> Array:
 
 
 def overlap(graphs: list[Any], rows: list[Array]) -> Array:
-    """Cosine between graphs over given samples: 1 for copies. A copy is no witness, and no second voice."""
+    """Cosine between graphs over given samples: 1 for copies. A near-duplicate is no independent evidence."""
     n = 1 + max(int(where.max()) for where in rows)
     graphs = [spread(S, where, where, (n, n)) for S, where in zip(graphs, rows, strict=True)]
     norms = [np.sqrt(float(S.multiply(S).sum())) for S in graphs]
@@ -74,28 +74,28 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 
 
 @dataclass(frozen=True)
-class Standing(Stored, tag="standing", fields=("doubts", "weights", "copies")):
-    """What a view's fellows say of it."""
+class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
+    """How reliable each view is, judged by the others."""
 
-    doubts: Array  # share of its structure that other, believed views do not bear out
+    doubts: Array  # share of its structure that other, reliable views do not support
     weights: Array  # how much its edges count
     copies: Array  # how many views are it, itself included
 
 
-def trust(E: Array, C: Array) -> Standing:
-    """How each view stands among the others, from their agreement ``E`` and overlap ``C``.
+def view_reliability(E: Array, C: Array) -> Reliability:
+    """Reliability of each view, from the agreement ``E`` and the overlap ``C`` of views.
 
-    A view is believed as far as believed other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b
-    A_ab`` with ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between copies.
+    A view is reliable as far as reliable other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b
+    A_ab`` with ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between near-duplicates.
     Iterated to its fixed point.
     """
     v = len(E)
     w, e = np.full(v, 1.0 / v), np.ones(v)
-    for _ in range(TRUST_ROUNDS if v > 1 else 0):
+    for _ in range(RELIABILITY_ROUNDS if v > 1 else 0):
         A = np.clip(1.0 - C, 0.0, None) * w
         np.fill_diagonal(A, 0.0)
-        witnesses = A.sum(axis=1)
-        e = np.where(witnesses > 1e-6, (E * A).sum(axis=1) / np.maximum(witnesses, 1e-12), 1.0)
-        w = np.maximum(e, TRUST_FLOOR) ** TRUST_POWER / C.sum(axis=1)
+        support = A.sum(axis=1)
+        e = np.where(support > 1e-6, (E * A).sum(axis=1) / np.maximum(support, 1e-12), 1.0)
+        w = np.maximum(e, RELIABILITY_FLOOR) ** RELIABILITY_POWER / C.sum(axis=1)
         w /= w.sum()
-    return Standing(np.clip(1.0 - e, 0.0, 1.0), w, (C**COPY_POWER).sum(axis=1))
+    return Reliability(np.clip(1.0 - e, 0.0, 1.0), w, (C**COPY_POWER).sum(axis=1))

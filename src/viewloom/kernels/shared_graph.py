@@ -1,8 +1,8 @@
-"""The graphs of all views woven into one, and which views to believe.
+"""The graph that all views share: their neighbour graphs, combined by reliability.
 
-A view's own neighbour graph may fall into splinters, or connect what no other view connects. So
-views lend each other edges, the more the better other views bear them out: a view is believed as
-far as other, believed views agree with it, so that no view confirms itself. No label is involved.
+A view's own neighbour graph may fall into many components, or connect what no other view connects. The
+shared graph takes edges of all views, the more the better other views agree with a view: a view is
+reliable as far as other, reliable views agree with it, so that no view confirms itself. No label is used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from viewloom.data.matrix import concatenated
 from viewloom.kernels.geometry import FEW_ROWS, CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, FittedKNN, scale_both_sides
 from viewloom.kernels.operators import Factored, scaled, top_eigenpairs, unit_rows
-from viewloom.kernels.reliability import Standing, agreement, overlap, spread, trust
+from viewloom.kernels.reliability import Reliability, agreement, overlap, spread, view_reliability
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
-FUSED = 0.25  # share of the woven graph that is the graph of all features side by side
+FUSED = 0.25  # share of the graph of the concatenated features
 
 LONGEST_WALK = 300.0
 
@@ -65,11 +65,13 @@ class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
 
 
 @dataclass(frozen=True, eq=False)
-class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusion", "fused", "degrees")):
+class SharedGraph(
+    Stored, tag="shared_graph", fields=("rows", "n", "graphs", "reliability", "fusion", "fused", "degrees")
+):
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
-    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `trust`), and
-    ``S_fused`` is the graph of all features side by side, one more witness. Each view's graph and
+    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `view_reliability`), and
+    ``S_fused`` is the graph of all features side by side, one more graph. Each view's graph and
     walk have the shape that its kernel asks for; what belongs to all views has the `common_shape`.
 
     Attributes
@@ -80,7 +82,7 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
         Number of samples.
     graphs : list of FittedKNN
         Neighbour graph of each view.
-    standing : Standing
+    reliability : Reliability
         How each view stands among the others.
     fusion : Fusion or None
         All features side by side; None where there is a precomputed kernel, which has no features.
@@ -96,7 +98,7 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
     rows: list[Array]
     n: int
     graphs: list[FittedKNN]
-    standing: Standing
+    reliability: Reliability
     fusion: Fusion | None
     fused: FittedKNN | None
     degrees: Array
@@ -106,22 +108,24 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
     @classmethod
     def of(
         cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shapes: list[WalkShape]
-    ) -> Weft:
+    ) -> SharedGraph:
         """The graph of the samples of several views."""
         shape = common_shape(shapes)
         graphs = [
             KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
         ]
         Z = [own.walk(graph.S).Z for own, graph in zip(shapes, graphs, strict=True)]
-        standing = trust(agreement(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows))
+        reliability = view_reliability(
+            agreement(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows)
+        )
         fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
-            fusion = Fusion.of(geometries, rows, n, standing.weights)
+            fusion = Fusion.of(geometries, rows, n, reliability.weights)
             fused = KNN(shape.n_neighbors).fit(fusion.geometry)
         edges, places = {a: graph.S for a, graph in enumerate(graphs)}, dict(enumerate(rows))
-        W = woven(standing.weights, edges, (places, rows), (n, n), fused and fused.S)
+        W = combined_graph(reliability.weights, edges, (places, rows), (n, n), fused and fused.S)
         M, degrees = normalised(W)
-        return cls(rows, n, graphs, standing, fusion, fused, degrees, M, shape.walk(M))
+        return cls(rows, n, graphs, reliability, fusion, fused, degrees, M, shape.walk(M))
 
     def within(self, view: int) -> Any:
         """``M`` among the samples of a view."""
@@ -130,18 +134,18 @@ class Weft(Stored, tag="weft", fields=("rows", "n", "graphs", "standing", "fusio
 
     def cross(
         self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int, *, fuse: bool = True
-    ) -> WeftRows:
-        """Edges of new samples: per view, and woven; without those of all features side by side if asked."""
+    ) -> SharedRows:
+        """Edges of new samples, per view and in the shared graph; `fuse` adds those of concatenated features."""
         edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
             fused = self.fused.cross(self.fusion.cross(crosses, rows, n))[0]
-        W = woven(self.standing.weights, edges, (rows, self.rows), (n, self.n), fused)
+        W = combined_graph(self.reliability.weights, edges, (rows, self.rows), (n, self.n), fused)
         own = np.asarray(W.sum(axis=1)).ravel()
-        return WeftRows(edges, rows, scale_both_sides(W, own, self.degrees))
+        return SharedRows(edges, rows, scale_both_sides(W, own, self.degrees))
 
 
-def woven(
+def combined_graph(
     weights: Array,
     edges: dict[int, Any],
     places: tuple[dict[int, Array], list[Array]],
@@ -155,7 +159,7 @@ def woven(
 
 
 @dataclass(frozen=True)
-class WeftRows:
+class SharedRows:
     """Edges from new samples to training samples: of each view, and of all views together."""
 
     edges: dict[int, Any]
@@ -165,7 +169,7 @@ class WeftRows:
 
 @dataclass(frozen=True)
 class WalkShape:
-    """Parameters of the diffusion that kernels and weft share."""
+    """Parameters of the diffusion that kernels and shared_graph share."""
 
     n_neighbors: int
     rank: int

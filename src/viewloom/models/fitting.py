@@ -274,9 +274,9 @@ def settings(operators: Sequence[Any], sigmas: list[float], problem: Problem, p:
 def _calibration(operators: Sequence[Any], problem: Problem, p: Parameters) -> Calibration:
     if not p.calibrate:
         return Calibration.identity(len(operators))
-    standing = problem.standing(p.n_clusters)
-    charge = shared_vote(standing.copies, p.gamma)
-    return Calibration.of(operators, p.n_clusters, standing.doubts, charge)
+    reliability = problem.reliability(p.n_clusters)
+    charge = shared_vote(reliability.copies, p.gamma)
+    return Calibration.of(operators, p.n_clusters, reliability.doubts, charge)
 
 
 def loss_range(constants: Settings, operators: Sequence[Any]) -> Array:

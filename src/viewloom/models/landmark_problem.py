@@ -59,12 +59,16 @@ def tied(landmarks: Problem, samples: NewSamples, project: Callable[[Array], Arr
     """Samples as a shard of all views: factors of their kernels, and their ties to landmarks."""
     crosses = {a: landmarks.views[a].geometry.to(X) for a, X in samples.scaled.items()}
     positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
-    weft = None if landmarks.weft is None else landmarks.weft.cross(crosses, positions, samples.n, fuse=False)
+    shared_graph = (
+        None
+        if landmarks.shared_graph is None
+        else landmarks.shared_graph.cross(crosses, positions, samples.n, fuse=False)
+    )
     dtype = np.result_type(*(X.dtype for X in samples.scaled.values()), np.float32)
     blocks = []
     for a, view in enumerate(landmarks.views):
         if a in crosses:
-            Z = view.kernel.place(crosses[a], weft).Z.astype(dtype, copy=False)
+            Z = view.kernel.place(crosses[a], shared_graph).Z.astype(dtype, copy=False)
             blocks.append(ViewBlock(Factored(Z), _ties(view, crosses[a], dtype), samples.rows[a]))
         else:
             blocks.append(_nobody(view, dtype))

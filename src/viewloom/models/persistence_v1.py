@@ -37,8 +37,8 @@ TAGS = {
     "GaussianGraph": "graph.gaussian",
     "Factored": "factor",
     "Walk": "walk",
-    "Weft": "weft",
-    "Standing": "standing",
+    "Weft": "shared_graph",
+    "Standing": "reliability",
     "Fusion": "fusion",
     "Part": "fusion.part",
     "ViewMessage": "codebook",
@@ -93,8 +93,13 @@ def _precomputed(state: Json) -> Json:
     return {**_without(state, "gram_"), "gram": state.get("gram_")}
 
 
-def _weft(state: Json) -> Json:
-    return _without(state, "weights")  # those of its standing
+def _problem(state: Json) -> Json:
+    return {**_without(state, "weft"), "shared_graph": state["weft"]}
+
+
+def _shared_graph(state: Json) -> Json:
+    """The weights are those of its reliability."""
+    return {**_without(state, "weights", "standing"), "reliability": state["standing"]}
 
 
 def _estimator(state: Json) -> Json:
@@ -135,6 +140,7 @@ CHANGED: dict[str, Callable[[Json], Json]] = {
     "FittedDiffusion": _diffusion,
     "FittedNystroem": _nystroem,
     "Precomputed": _precomputed,
-    "Weft": _weft,
+    "Problem": _problem,
+    "Weft": _shared_graph,
     "KernelMultiviewNMF": _estimator,
 }

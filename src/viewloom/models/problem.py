@@ -15,8 +15,8 @@ from viewloom.kernels.geometry import CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, Laplacian
 from viewloom.kernels.operators import Cross, Operator
 from viewloom.kernels.pairwise import Precomputed
-from viewloom.kernels.reliability import Standing, agreement, overlap, trust
-from viewloom.kernels.shared_graph import Weft, common_shape
+from viewloom.kernels.reliability import Reliability, agreement, overlap, view_reliability
+from viewloom.kernels.shared_graph import SharedGraph, common_shape
 from viewloom.models.scaling import rows_of_views, scale_block, telling
 from viewloom.runtime.stored import Stored
 from viewloom.solver.objective import reconstruction
@@ -44,12 +44,12 @@ class FittedView(Stored, tag="view", fields=("rows", "scaler", "geometry", "kern
 
 
 @dataclass(frozen=True)
-class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
+class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
     """All views of the training samples, ready for the solver."""
 
     views: list[FittedView]
     n: int
-    weft: Weft | None
+    shared_graph: SharedGraph | None
 
     @classmethod
     def of(
@@ -61,20 +61,20 @@ class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
             (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)
             for (name, X), where, scaler, kernel in zip(views.items(), rows, scalers, kernels, strict=True)
         ]
-        weft = _weft(kernels, geometries, rows, len(views), context.n_clusters)
+        shared_graph = _shared_graph(kernels, geometries, rows, len(views), context.n_clusters)
         fitted = [
             FittedView(
                 where,
                 scaler,
                 geometry,
-                kernel.fit(geometry, replace(context, weft=weft, view=a)),
+                kernel.fit(geometry, replace(context, shared_graph=shared_graph, view=a)),
                 None if graph is None else graph.fit(geometry),
             )
             for a, (where, scaler, geometry, kernel, graph) in enumerate(
                 zip(rows, scalers, geometries, kernels, graphs, strict=True)
             )
         ]
-        return cls(fitted, len(views), weft)
+        return cls(fitted, len(views), shared_graph)
 
     @property
     def names(self) -> list[str]:
@@ -91,19 +91,19 @@ class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
         """Which samples have each view."""
         return [view.rows for view in self.views]
 
-    def standing(self, n_clusters: int) -> Standing:
+    def reliability(self, n_clusters: int) -> Reliability:
         """How each view stands among the others."""
-        if self.weft is not None:
-            return self.weft.standing
+        if self.shared_graph is not None:
+            return self.shared_graph.reliability
         Z = [operator.features(3 * n_clusters) for operator in self.operators]
         positions = [np.arange(self.n)[where] for where in self.rows]
         graphs = [KNN().fit(view.geometry).S for view in self.views]
-        return trust(agreement(Z, positions, n_clusters), overlap(graphs, positions))
+        return view_reliability(agreement(Z, positions, n_clusters), overlap(graphs, positions))
 
     def start_features(self, n_clusters: int) -> tuple[Array, Array]:
         """Features for a first clustering (n x m), and which of their entries are observed."""
-        if self.weft is not None:
-            return self.weft.walk.Z, np.ones(self.weft.walk.Z.shape, dtype=bool)
+        if self.shared_graph is not None:
+            return self.shared_graph.walk.Z, np.ones(self.shared_graph.walk.Z.shape, dtype=bool)
         return joint_features(self.operators, self.rows, self.n, rank=max(3 * n_clusters, 10))
 
     def shard(self, project: Callable[[Array], Array], rho: float) -> Shard:
@@ -121,10 +121,12 @@ class Problem(Stored, tag="problem", fields=("views", "n", "weft")):
         """New samples as a shard that reaches to the training samples, and the messages of its views."""
         crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
         positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
-        weft = None if self.weft is None else self.weft.cross(crosses, positions, samples.n)
+        shared_graph = (
+            None if self.shared_graph is None else self.shared_graph.cross(crosses, positions, samples.n)
+        )
         blocks = {
             a: ViewBlock(
-                self.views[a].kernel.place(cross, weft),
+                self.views[a].kernel.place(cross, shared_graph),
                 _cross_laplacian(self.views[a].graph, cross),
                 samples.rows[a],
             )
@@ -185,9 +187,9 @@ class NewSamples:
         return NewSamples(scaled, rows, len(chosen))
 
 
-def _weft(
+def _shared_graph(
     kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
-) -> Weft | None:
+) -> SharedGraph | None:
     """The graph that views share, where there are several and a kernel asks for it."""
     sharing = [kernel for kernel in kernels if isinstance(kernel, Diffusion) and kernel.share > 0.0]
     if len(geometries) < 2 or not sharing:
@@ -195,7 +197,7 @@ def _weft(
     positions = [np.arange(n)[where] for where in rows]
     other = common_shape([kernel.shape(n, n_clusters) for kernel in sharing])
     shapes = [k.shape(n, n_clusters) if isinstance(k, Diffusion) else other for k in kernels]
-    return Weft.of(geometries, positions, n, n_clusters, shapes)
+    return SharedGraph.of(geometries, positions, n, n_clusters, shapes)
 
 
 def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:

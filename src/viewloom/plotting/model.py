@@ -12,13 +12,13 @@ from matplotlib.ticker import MaxNLocator
 from viewloom.evaluation.comparison import DISTANCES, Comparison
 from viewloom.evaluation.inspection import ViewContributions
 from viewloom.plotting.style import (
+    AMBIGUOUS,
     GREY,
     NOTHING,
     OKABE_ITO,
     PALE,
     SEQUENTIAL,
     SHARES,
-    TORN,
     WIDTH,
     add_colour_scale,
     axes_or_new,
@@ -187,8 +187,8 @@ def memberships(result: Any, ax: Axes | None = None) -> Axes:
     for edge in np.cumsum(sizes)[:-1]:
         ax.axvline(edge - 0.5, color="white", linewidth=0.5)
     name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
-    torn = int((top < TORN).sum())
-    title = f"{torn} of {n} samples are torn (largest membership below {TORN})"
+    ambiguous = int((top < AMBIGUOUS).sum())
+    title = f"{ambiguous} of {n} samples are ambiguous (largest membership below {AMBIGUOUS})"
     set_labels(ax, title, "samples, sorted by cluster and certainty", "cluster")
     return ax
 

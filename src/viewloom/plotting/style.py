@@ -42,7 +42,7 @@ NOTHING = 0.01  # a share of membership too small to speak of
 
 FOR_FILES: ContextVar[bool] = ContextVar("FOR_FILES", default=False)  # see `for_files`
 
-TORN = 0.6  # a sample whose largest membership is below this is torn
+AMBIGUOUS = 0.6  # a sample whose largest membership is below this is ambiguous
 
 
 def inert(text: Any) -> str:

@@ -23,7 +23,7 @@ def record(history: History, J: float, terms: Terms, beta: Array, seconds: float
         values.append(value)
 
 
-def settled(history: History, tol: float) -> bool:
+def has_converged(history: History, tol: float) -> bool:
     """Whether the objective fell by less than the share `tol` in the last iteration."""
     objectives = history["objective"]
     return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewloom.solver.convergence import History, new_history, record, settled
+from viewloom.solver.convergence import History, has_converged, new_history, record
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
 from viewloom.solver.shard import Shard, Team, ViewMessage, ViewSums
 from viewloom.solver.updates import update_beta, update_P
@@ -75,7 +75,7 @@ def solve(
         record(history, J, terms, beta, time.perf_counter() - began)
         if progress is not None:
             progress(iteration + 1, J)
-        if settled(history, settings.tol):
+        if has_converged(history, settings.tol):
             converged = True
             break
     return Result(beta, message, sums, history, history["objective"][-1], converged)

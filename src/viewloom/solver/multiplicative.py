@@ -33,7 +33,7 @@ import scipy.sparse as sp
 
 from viewloom.kernels.geometry import Geometry
 from viewloom.kernels.operators import Operator
-from viewloom.solver.convergence import History, new_history, record, settled
+from viewloom.solver.convergence import History, has_converged, new_history, record
 from viewloom.solver.objective import Calibration, Terms, objective, reconstruction
 from viewloom.solver.updates import update_beta, update_G_star
 
@@ -183,7 +183,7 @@ def solve(
         J = objective(beta, q, gamma)
         record(history, J, terms, beta, time.perf_counter() - began)
         progress(iteration, J)
-        converged = settled(history, tol)
+        converged = has_converged(history, tol)
         if converged:
             break
     return Solution(factors, G_star, beta**gamma * lam / share, beta, history, converged)

@@ -102,8 +102,12 @@ def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
     if not (weights * lam).any():  # nobody pulls: the plain mean of the views
         weights = 1.0 / np.maximum(lam, LEAST_PULL)
         lam = np.maximum(lam, LEAST_PULL)
-    heard = weights * lam > LEAST_PULL * (weights * lam).max()
-    parts, weights, lam = [p for p, h in zip(parts, heard, strict=True) if h], weights[heard], lam[heard]
+    counted = weights * lam > LEAST_PULL * (weights * lam).max()
+    parts, weights, lam = (
+        [p for p, h in zip(parts, counted, strict=True) if h],
+        weights[counted],
+        lam[counted],
+    )
     weights = weights / (weights @ lam)
     b = np.stack([w * p.b[:, samples] for p, w in zip(parts, weights, strict=True)], axis=1)
     slack = np.stack([w * p.slack[samples] for p, w in zip(parts, weights, strict=True)])
@@ -153,10 +157,10 @@ def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array |
         except np.linalg.LinAlgError:
             return None
         slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
-        settled = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # not so where a number is not finite
-        if settled.all():
+        optimal = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # not so where a number is not finite
+        if optimal.all():
             return _tidy(g[:, :m, 0].T, E)
-        free[:, :m] ^= ~settled
+        free[:, :m] ^= ~optimal
     return None
 
 

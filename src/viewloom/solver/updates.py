@@ -14,7 +14,7 @@ Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
 CACHED_SAMPLES = 8192  # whose memberships stay in the processor's cache through all inner steps
-SETTLED = 5e-7  # what single precision cannot tell: a sample whose first step is shorter takes no others
+UNMOVED = 5e-7  # what single precision cannot tell: a sample whose first step is shorter takes no others
 SHORTEST = 1e-4  # curvature by slope: longer steps cross the simplex many times, and lose digits
 MOST_COMPARED = 16  # rows that are sorted by comparisons between them
 
@@ -269,9 +269,9 @@ def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: i
 
 def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) -> Array:
     """Samples that the first step moved noticeably, in any view or in the consensus."""
-    moved = (np.abs(start.G_star - first.G_star) > SETTLED).any(axis=0)
+    moved = (np.abs(start.G_star - first.G_star) > UNMOVED).any(axis=0)
     for g, h, q in zip(start.G, first.G, quadratics, strict=True):
-        moved[q.rows] |= (np.abs(g - h) > SETTLED).any(axis=0)
+        moved[q.rows] |= (np.abs(g - h) > UNMOVED).any(axis=0)
     return moved
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from viewloom.clinical import MIN_CELL, site_warning
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.privacy import plain, shown_count
-from viewloom.study.report.sentences import TORN, joined, percent, verdict
+from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -20,7 +20,7 @@ SMALL = 0.05  # share of subjects
 OFTEN_MISSING = 0.2  # share of subjects who lack a view
 UNEVEN = 0.2  # Cramer's V of clusters and lacking a view
 CONFOUNDED = {"numeric": 0.06, "categorical": 0.2}  # effect of a covariate that is worth a warning
-MANY_TORN = 0.2
+MANY_AMBIGUOUS = 0.2
 FEW_EACH = 20  # subjects per cluster, on average
 AGREEMENT = 0.6  # mean ARI of refits
 
@@ -93,13 +93,13 @@ def _few(results: Results, found: Findings) -> str | None:
 
 
 def _torn(results: Results, found: Findings) -> str | None:
-    torn = results.model.memberships_.max(axis=1) < TORN
-    if torn.mean() <= MANY_TORN:
+    ambiguous = results.model.memberships_.max(axis=1) < AMBIGUOUS
+    if ambiguous.mean() <= MANY_AMBIGUOUS:
         return None
-    shown = shown_count(int(torn.sum()), len(torn), results.min_cell)
+    shown = shown_count(int(ambiguous.sum()), len(ambiguous), results.min_cell)
     return (
-        f"{shown} of {len(torn)} subjects lie between clusters. The clusters may be cuts through a continuum "
-        "rather than separate groups."
+        f"{shown} of {len(ambiguous)} subjects lie between clusters. The clusters may be cuts through a "
+        "continuum rather than separate groups."
     )
 
 

@@ -23,7 +23,7 @@ STRENGTHS = {  # usual bounds of effect sizes
 }
 SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
 MOST_TOLD = 6  # variables that are named
-TORN = 0.6  # largest membership below which a subject lies between clusters
+AMBIGUOUS = 0.6  # largest membership below which a subject lies between clusters
 
 
 def in_short(results: Results, found: Findings) -> list[str]:
@@ -151,12 +151,12 @@ def _stability(results: Results) -> str:
 
 def _certainty(results: Results) -> str:
     n = len(results.views)
-    torn = int((results.model.memberships_.max(axis=1) < TORN).sum())
-    if not torn:
+    ambiguous = int((results.model.memberships_.max(axis=1) < AMBIGUOUS).sum())
+    if not ambiguous:
         return "Every subject belongs clearly to one cluster."
     return (
-        f"{shown_count(torn, n, results.min_cell)} of {n} subjects lie between clusters (they belong to none "
-        f"by more than {TORN:.0%})."
+        f"{shown_count(ambiguous, n, results.min_cell)} of {n} subjects lie between clusters (they belong to "
+        f"none by more than {AMBIGUOUS:.0%})."
     )
 
 
