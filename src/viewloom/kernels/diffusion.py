@@ -23,7 +23,8 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     With ``S`` the normalised neighbour graph of the view (`viewloom.kernels.graphs.KNN`) and ``M`` that of
     all views together (`viewloom.kernels.shared_graph.SharedGraph`),
     ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2`` give
-    the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are similar if walks from them meet.
+    the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are similar if walks
+    from them meet.
 
     Parameters
     ----------

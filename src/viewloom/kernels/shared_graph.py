@@ -135,7 +135,7 @@ class SharedGraph(
     def cross(
         self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int, *, fuse: bool = True
     ) -> SharedRows:
-        """Edges of new samples, per view and in the shared graph; `fuse` adds those of concatenated features."""
+        """Edges of new samples, per view and in the shared graph; `fuse` adds concatenated features."""
         edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
