@@ -23,8 +23,10 @@ from viewloom.plotting.model import (
     view_weights,
     weights_over_gamma,
 )
+from viewloom.plotting.style import OKABE_ITO
 
 __all__ = [
+    "OKABE_ITO",
     "cluster_profiles",
     "comparison",
     "consensus_matrix",
