@@ -9,8 +9,7 @@ groups all of its own. The model is not told which is which.
 import numpy as np
 
 import viewloom as vl
-from viewloom import plotting
-from viewloom.evaluation import inspection
+from viewloom import inspection, plotting
 
 rng = np.random.default_rng(0)
 good, y = vl.simulate.three_kinds(random_state=0)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom.plotting.style import OKABE_ITO
+from viewloom.plotting import OKABE_ITO
 
 views, y = vl.simulate.blobs_views(240, n_views=3, n_clusters=4, separation=3.5, random_state=0)
 shares = [0.0, 0.2, 0.4, 0.6, 0.8]

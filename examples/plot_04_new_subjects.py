@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 import viewloom as vl
-from viewloom.plotting.style import OKABE_ITO
+from viewloom.plotting import OKABE_ITO
 
 views, y = vl.simulate.blobs_views(400, n_views=3, n_clusters=3, separation=2.6, random_state=0)
 train, test, y_train, y_test = train_test_split(views, y, random_state=0)

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom.plotting.style import OKABE_ITO
+from viewloom.plotting import OKABE_ITO
 
 warnings.simplefilter("ignore")  # the published form has a lot to warn of
 BLUE, RED = OKABE_ITO[:2]

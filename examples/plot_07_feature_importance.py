@@ -9,8 +9,7 @@ that carry the disease are planted.
 import pandas as pd
 
 import viewloom as vl
-from viewloom import plotting
-from viewloom.evaluation import inspection
+from viewloom import inspection, plotting
 
 cohort = vl.simulate.adni_like(random_state=0)
 model = vl.KernelMultiviewNMF(3, kernel="linear", random_state=0).fit(cohort.views)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom.plotting.style import OKABE_ITO
+from viewloom.plotting import OKABE_ITO
 
 views, y = vl.simulate.rings(120, n_rings=3, noise=0.08, random_state=0)
 X = views["rings"]

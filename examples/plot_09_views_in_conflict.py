@@ -11,8 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom import plotting
-from viewloom.evaluation import inspection
+from viewloom import inspection, plotting
 
 # Four groups: imaging tells the first two from the rest, blood the last two, a third view sees all of it
 # dimly.

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import viewloom as vl
-from viewloom.plotting.style import OKABE_ITO
+from viewloom.plotting import OKABE_ITO
 
 
 def cohort(n):

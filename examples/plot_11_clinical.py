@@ -8,7 +8,7 @@ finding them.
 
 import viewloom as vl
 from viewloom import clinical
-from viewloom.plotting.clinical import association_bars, survival_curves
+from viewloom.clinical_plots import association_bars, survival_curves
 
 cohort = vl.simulate.adni_like(random_state=0)
 imaging = cohort.views.select(["vbm", "freesurfer", "fdg"])

@@ -10,8 +10,7 @@ participants.
 import tempfile
 from pathlib import Path
 
-from viewloom import plotting, study
-from viewloom.study import run as runs
+from viewloom import plotting, runs, study
 
 folder = Path(tempfile.mkdtemp()) / "study"
 study.write_example(folder)
