@@ -330,7 +330,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
 
         0 is the best that any memberships could do on the training samples, -1 no better than a
         single cluster; views count by their weights. Comparable between settings of `lam` and
-        `theta`, not between kernels, nor between values of `gamma`, which sharpens the weights
+        `theta`, not between kernels, numbers of clusters, nor values of `gamma`, which sharpens the weights
         towards whatever view has the least loss. No label is used.
         """
         views = self._check_new_views(X)
