@@ -36,16 +36,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
 QUICK = [
-    *(f"tests/test_{name}.py" for name in ("cli", "estimator", "persistence", "views")),
-    *(f"tests/study/test_{name}.py" for name in ("check", "readers_tables", "runs")),
+    *("tests/cli/test_commands.py", "tests/data/test_views.py"),
+    *("tests/models/test_kernel_nmf.py", "tests/models/test_persistence.py"),
+    *("tests/study/test_check.py", "tests/study/test_runs.py", "tests/study/readers/test_readers_tables.py"),
     "tests/reliability/test_environments.py",
 ]
 MINORS = range(11, 16)  # of Python 3
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
 OLD = ("plot", "study", "dask", "data")
-TESTS = {
-    "omics": "tests/study/readers/test_readers_anndata.py"
-}  # anndata does not allow what make test installs
+# anndata does not allow what make test installs
+TESTS = {"omics": "tests/study/readers/test_readers_anndata.py"}
 
 FIT = "import viewloom as vl; v, y = vl.simulate.blobs_views(60, 2, 3, random_state=0); "
 CHECKS = {

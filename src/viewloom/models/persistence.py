@@ -99,10 +99,13 @@ def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) ->
     try:
         save_file(dict(arrays), path, metadata)
     except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
+        number = re.search(
+            r"os error (\d+)|Os \{ code: (\d+)", str(error)
+        )  # newer versions, and those up to 0.5
         if number is None:
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        code = int(number[1] or number[2])
+        raise OSError(code, os.strerror(code)) from error
 
 
 def load(path: PathLike) -> Any:
