@@ -71,7 +71,8 @@ def test_a_crossing_is_found(text):
 def test_few_rooms_meet_in_the_estimator():
     tree = ast.parse((SOURCE / "models/kernel_nmf.py").read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert len({name for name in imported if name.startswith("viewloom")}) <= MOST_IMPORTS
+    rooms = {name for name in imported if name.startswith("viewloom")} - {"viewloom.runtime.errors"}
+    assert len(rooms) <= MOST_IMPORTS
 
 
 def walked():
@@ -100,3 +101,21 @@ def resolved(name):
             found = getattr(found, part, None)
         return found
     return None
+
+
+BUILT_IN = {"ValueError", "TypeError", "ImportError", "RuntimeError", "FileNotFoundError"}
+
+
+def bare_errors(text):
+    """Errors of Python itself that a module raises with a message of its own."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Raise) and isinstance(call := node.exc, ast.Call) and call.args:
+            yield from {ast.unparse(call.func)} & BUILT_IN
+
+
+def test_messages_to_users_are_of_the_errors_of_viewloom():
+    """The command line shows no other messages, as those of other libraries may quote data."""
+    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in MODULES}
+    found = {name: list(bare_errors(text)) for name, text in texts.items()}
+    assert {path: names for path, names in found.items() if names} == {}
+    assert list(bare_errors("raise ValueError('a view is empty')")) == ["ValueError"]

@@ -11,6 +11,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from viewloom.data.matching import matched_pair
+from viewloom.runtime.errors import InputError
 
 __all__ = ["clustering_accuracy", "clustering_report", "mirkin_index", "purity_score"]
 
@@ -80,7 +81,7 @@ def _checked(y_true: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
     y_true, labels = (column_or_1d(values) for values in matched_pair(y_true, labels, ("y_true", "labels")))
     check_consistent_length(y_true, labels)
     if len(y_true) == 0:
-        raise ValueError("No samples to compare: y_true and labels are empty.")
+        raise InputError("No samples to compare: y_true and labels are empty.")
     return y_true, labels
 
 

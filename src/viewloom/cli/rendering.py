@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ REFUSED = (
     errno.EISDIR,
 )  # another place will do
 MOST_ASIDE = 20  # columns
-LIBRARY = str(Path(__file__).parents[1])
+BAD_INPUT = (ValueError, TypeError, ImportError, FileNotFoundError)
 if console.width < LEAST_WIDTH:
     console.width = LEAST_WIDTH
 COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
@@ -146,27 +145,13 @@ def print_error(error: BaseException, debug: bool) -> int:
     """
     if debug:
         errors.print("".join(traceback.format_tb(error.__traceback__)), markup=False, soft_wrap=True)
-    if is_ours(error):
+    if isinstance(error, ViewloomError):
         for line in str(error).split("\n"):
             tell_error(line)
-        return 1 if isinstance(error, OSError) and error.errno not in REFUSED else 2
+        return 2 if isinstance(error, BAD_INPUT) or getattr(error, "errno", None) in REFUSED else 1
     cause = error.strerror if isinstance(error, OSError) and error.strerror else "the program failed"
     tell_error(f"{cause} ({type(error).__name__}); --debug shows where.")
     return 2 if isinstance(error, (FileNotFoundError, PermissionError)) else 1
-
-
-def is_ours(error: BaseException) -> bool:
-    """Whether the message was written by viewloom, which keeps data out of it.
-
-    Python's own errors in lines of viewloom, such as that of ``float("text")``, are not.
-    """
-    if isinstance(error, ViewloomError):
-        return True
-    innermost = traceback.extract_tb(error.__traceback__)[-1:]
-    raised = any(
-        frame.filename.startswith(LIBRARY) and (frame.line or "").startswith("raise") for frame in innermost
-    )
-    return isinstance(error, (ValueError, ImportError)) and raised
 
 
 def print_check(check: Check) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 from viewloom.clinical.findings import COMPARED, COMPARED_PAIRS, holm, p_text
 from viewloom.clinical.variables import Variable, clusters_of, variable_of, variables_of
 from viewloom.data.matching import row_index
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 STRONG_SITE = 0.2  # Cramer's V from which a site is said to explain clusters
@@ -125,7 +126,7 @@ def site_warning(table: pd.DataFrame, site_columns: Iterable[str]) -> str | None
     rows = table[table["variable"].isin(list(site_columns))]
     numeric = rows.loc[rows["kind"] == "numeric", "variable"]
     if len(numeric):
-        raise ValueError(
+        raise InputError(
             f"{numeric.iloc[0]!r} was taken for a number; list it as categorical in associations."
         )
     strong = rows[(rows["q"] < 0.05) & (rows["effect"] > STRONG_SITE)]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical.shown import Hidden, Known
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 MIN_CELL = 11
@@ -50,7 +51,7 @@ def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | N
     """
     values = counts.to_numpy()
     if not (values >= 0).all():
-        raise ValueError("Counts of people must be numbers from 0 up.")
+        raise InputError("Counts of people must be numbers from 0 up.")
     secret, shown = hidden(values, min_cell, also), np.empty(values.shape, dtype=object)
     for at, count in np.ndenumerate(values):
         concealed = Hidden("<" if count < min_cell else "≥", min_cell)

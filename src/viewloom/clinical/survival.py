@@ -15,6 +15,7 @@ from scipy import stats
 from viewloom.clinical.findings import holm
 from viewloom.clinical.variables import as_numbers, clusters_of
 from viewloom.data.matching import matched_values, row_index
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 CONFIDENCE = 0.95
@@ -94,7 +95,7 @@ def conversion(labels: Any, time: Any, event: Any) -> Conversion:
     seen = [i for i in range(len(clusters)) if (codes[known] == i).any()]
     samples = {clusters[i]: (time[known & (codes == i)], event[known & (codes == i)] == 1) for i in seen}
     if not samples:
-        raise ValueError("No subject has both a time and an event.")
+        raise InputError("No subject has both a time and an event.")
     curves = pd.concat([_curve(*sample).assign(cluster=name) for name, sample in samples.items()])
     overall = logrank(list(samples.values()))
     return Conversion(
@@ -151,9 +152,9 @@ def check_follow_up(time: Any, event: Any) -> None:
     known = np.isfinite(time) & np.isfinite(event)
     negative, strange = int((time[known] < 0).sum()), int((~np.isin(event[known], (0, 1))).sum())
     if negative:
-        raise ValueError(f"{negative} times are negative; count from the first visit.")
+        raise InputError(f"{negative} times are negative; count from the first visit.")
     if strange:
-        raise ValueError(f"event has {strange} values that are neither 0 nor 1.")
+        raise InputError(f"event has {strange} values that are neither 0 nor 1.")
 
 
 def _curve(time: Array, event: Array) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.matching import matched_values
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 CONSTANT = "all values are the same"
@@ -63,9 +64,9 @@ def clusters_of(labels: Any, n: int, ids: pd.Index | None = None) -> tuple[list[
     """
     labels = matched_values(labels, ids, "labels", "the subjects")
     if labels.shape != (n,):
-        raise ValueError(f"labels has shape {labels.shape}, expected ({n},).")
+        raise InputError(f"labels has shape {labels.shape}, expected ({n},).")
     if pd.isna(labels).any():
-        raise ValueError(f"{pd.isna(labels).sum()} subjects have no cluster; leave them out.")
+        raise InputError(f"{pd.isna(labels).sum()} subjects have no cluster; leave them out.")
     found, codes = np.unique(labels, return_inverse=True)
     return found.tolist(), codes
 
@@ -77,7 +78,7 @@ def variables_of(
     names = [str(name) for name in participants.columns]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"The participants table has several columns called {repeated[0]!r}; rename them.")
+        raise InputError(f"The participants table has several columns called {repeated[0]!r}; rename them.")
     codes = set(categorical)
     for j, name in enumerate(names):
         variable = variable_of(name, participants.iloc[:, j], name in codes)

@@ -13,15 +13,16 @@ from viewloom.data.checks import check_size
 from viewloom.data.matrix import LARGEST, Block, largest_entry
 from viewloom.data.naming import listed, name_text
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview, is_numbered, numbered_names
+from viewloom.runtime.errors import InputError
 
 
 def check_trainable(views: Views, n_clusters: int) -> None:
     """Refuse data from which `n_clusters` clusters cannot be learned, naming the view at fault."""
     n = len(views)
     if n < 2:
-        raise ValueError(f"Clustering needs at least 2 samples, got n_samples={n}.")
+        raise InputError(f"Clustering needs at least 2 samples, got n_samples={n}.")
     if n_clusters > n:
-        raise ValueError(f"n_clusters={n_clusters} is more than n_samples={n}.")
+        raise InputError(f"n_clusters={n_clusters} is more than n_samples={n}.")
     for a, (name, X) in enumerate(views.items()):
         check_observed(views, a, 2)
         rows = views.rows(a)
@@ -29,11 +30,11 @@ def check_trainable(views: Views, n_clusters: int) -> None:
         check_size(X, name)
         spread = largest_entry(X.max(axis=0) - X.min(axis=0))
         if not spread:
-            raise ValueError(
+            raise InputError(
                 f"View {name!r} is constant: all its {len(rows)} observed rows are equal. Leave it out."
             )
         if spread < 1.0 / LARGEST:
-            raise ValueError(
+            raise InputError(
                 f"View {name!r} varies by less than {1.0 / LARGEST:g}, too little to compute with. Change "
                 "its unit, or leave it out if it is constant but for rounding."
             )
@@ -43,7 +44,7 @@ def check_observed(views: Views, a: int, least: int) -> None:
     """Refuse a view that fewer than `least` samples have."""
     count = len(views.rows(a))
     if count < least:
-        raise ValueError(
+        raise InputError(
             f"View {views.names[a]!r} is observed for {count} of {len(views)} samples; leave it out."
         )
 
@@ -65,7 +66,7 @@ def align(
         given = Views(given, names=names, allow_nan=allow_nan)
     _check_known(given.names, names)
     if len(given) == 0:
-        raise ValueError("Found array with 0 sample(s); at least 1 is needed.")
+        raise InputError("Found array with 0 sample(s); at least 1 is needed.")
     n = len(given)
     blocks, present = [], np.zeros((n, len(names)), dtype=bool)
     for a, name in enumerate(names):
@@ -88,14 +89,14 @@ def fitted_parts(data: Any, names: Sequence[str]) -> Any:
         return data
     if not is_multiview(data):
         if len(names) > 1:
-            raise ValueError(
+            raise InputError(
                 f"One matrix given, but fit saw {len(names)} views: {listed(names)}. "
                 "Name the views in a dict."
             )
         return {names[0]: data}
     if not isinstance(data, Mapping):
         if len(data) != len(names):
-            raise ValueError(
+            raise InputError(
                 f"{len(data)} views given, {len(names)} fitted; None stands for an absent view. "
                 f"{SPLIT_BY_VIEWS}"
             )
@@ -107,7 +108,7 @@ def fitted_parts(data: Any, names: Sequence[str]) -> Any:
 def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(f"Views {unknown} were not seen in fit, which saw {list(names)}.")
+        raise InputError(f"Views {unknown} were not seen in fit, which saw {list(names)}.")
 
 
 def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
@@ -121,11 +122,11 @@ def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Blo
     bare = _is_bare(found, name) or _is_bare(wanted, name)
     if X.shape[1] != len(wanted):
         which = "." if bare else f": {_differing(found, wanted)}."
-        raise ValueError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}{which}")
+        raise InputError(f"View {name!r} has {X.shape[1]} features, but fit saw {len(wanted)}{which}")
     if bare:
         return X
     missing = [feature for feature in wanted if feature not in set(found)]
-    raise ValueError(f"View {name!r} lacks {len(missing)} features seen in fit: {listed(missing)}.")
+    raise InputError(f"View {name!r} lacks {len(missing)} features seen in fit: {listed(missing)}.")
 
 
 def _is_bare(features: np.ndarray, name: str) -> bool:

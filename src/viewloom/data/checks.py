@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from viewloom.data.matrix import LARGEST, Block, largest_entry
 from viewloom.data.naming import listed
+from viewloom.runtime.errors import InputError, InputTypeError
 
 
 def check_lengths(blocks: list[Block], names: list[str]) -> None:
@@ -18,7 +19,7 @@ def check_lengths(blocks: list[Block], names: list[str]) -> None:
     lengths = [X.shape[0] for X in blocks]
     if len(set(lengths)) > 1:
         found = ", ".join(f"{name!r} has {n}" for name, n in zip(names, lengths, strict=True))
-        raise ValueError(
+        raise InputError(
             f"Views must have one row per sample, in the same order: {found}. "
             "Views.from_frames joins tables on an id."
         )
@@ -31,10 +32,10 @@ def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray,
         return
     infinite = int(np.isinf(values).sum())
     if infinite:
-        raise ValueError(f"View {name!r} contains {infinite} infinite values (inf); remove them.")
+        raise InputError(f"View {name!r} contains {infinite} infinite values (inf); remove them.")
     count, columns = _stray_nan(X, present)
     if count and not allow_nan:
-        raise ValueError(
+        raise InputError(
             f"View {name!r} contains NaN in {count} observed rows, in features "
             f"{listed(features[columns])}. Impute them, for example with "
             "viewloom.PerView(sklearn.impute.SimpleImputer()), or set a whole row to NaN where "
@@ -56,7 +57,7 @@ def check_size(X: Block, name: str) -> None:
     """Refuse values whose products are no numbers any more."""
     if largest_entry(X) > LARGEST:
         count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else X) > LARGEST))
-        raise ValueError(
+        raise InputError(
             f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products cannot be computed. "
             "Set codes for missing values to NaN, or change its unit."
         )
@@ -66,7 +67,7 @@ def check_everyone_seen(present: np.ndarray) -> None:
     """Refuse samples that have no view."""
     unseen = int((~present.any(axis=1)).sum())
     if unseen:
-        raise ValueError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
+        raise InputError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
 
 
 def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
@@ -79,11 +80,11 @@ def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
         unknown = [key for key in value if key not in names]
         absent = [name for name in names if name not in value]
         if unknown or absent:
-            raise ValueError(f"{what} must have one entry per view: missing {absent}, unknown {unknown}.")
+            raise InputError(f"{what} must have one entry per view: missing {absent}, unknown {unknown}.")
         return [value[name] for name in names]
     if isinstance(value, (list, tuple, np.ndarray)):
         if len(value) != len(names):
-            raise ValueError(f"{what} has {len(value)} entries for {len(names)} views.")
+            raise InputError(f"{what} has {len(value)} entries for {len(names)} views.")
         return list(value)
     return [value] * len(names)
 
@@ -96,12 +97,12 @@ def view_position(view: Any, names: Sequence[str]) -> int:
     """
     if isinstance(view, str):
         if view not in names:
-            raise ValueError(f"No view is called {view!r}; there are {listed(names)}.")
+            raise InputError(f"No view is called {view!r}; there are {listed(names)}.")
         return list(names).index(view)
     if isinstance(view, bool) or not isinstance(view, (int, np.integer)):
-        raise TypeError(f"view must be the name or the number of a view, got {type(view).__name__}.")
+        raise InputTypeError(f"view must be the name or the number of a view, got {type(view).__name__}.")
     if not -len(names) <= view < len(names):
-        raise ValueError(f"There is no view number {view}; there are {len(names)}, numbered from 0.")
+        raise InputError(f"There is no view number {view}; there are {len(names)}, numbered from 0.")
     return int(view) % len(names)
 
 

@@ -16,6 +16,8 @@ import pandas as pd
 import scipy.sparse as sp
 from narwhals.exceptions import DuplicateError
 
+from viewloom.runtime.errors import InputError, InputTypeError
+
 KNOWN = (np.ndarray, pd.DataFrame, list, tuple, dict, str, int, float, type(None))
 LOST_INDEX = re.compile(r"__index_level_\d+__")  # what Arrow calls an index without a name
 
@@ -102,12 +104,12 @@ def narwhal(frame: Any) -> nw.DataFrame[Any]:
     try:
         known = nw.from_native(frame, pass_through=True)
         if isinstance(known, nw.LazyFrame):
-            raise TypeError(f"A {type(frame).__name__} holds no values yet; collect() or read it first.")
+            raise InputTypeError(f"A {type(frame).__name__} holds no values yet; collect() or read it first.")
         return known if isinstance(known, nw.DataFrame) else nw.from_native(_from_interface(frame))
     except DuplicateError:
         names = pd.Index(_names(frame))
         repeated = ", ".join(map(repr, names[names.duplicated()].unique()[:5]))
-        raise ValueError(f"duplicate feature names: {repeated}.") from None
+        raise InputError(f"duplicate feature names: {repeated}.") from None
 
 
 def is_dask_frame(X: Any) -> bool:
@@ -160,7 +162,7 @@ def unmasked(X: Any) -> np.ndarray:
 def _from_array(X: np.ndarray) -> Any:
     if X.dtype.names is not None:
         if np.ma.isMaskedArray(X):
-            raise TypeError("A masked record array is not supported; pass a DataFrame with NaN instead.")
+            raise InputTypeError("A masked record array is not supported; pass a DataFrame with NaN instead.")
         return pd.DataFrame.from_records(X) if X.ndim == 1 else X
     if np.ma.isMaskedArray(X):
         return unmasked(X)

@@ -10,28 +10,29 @@ from viewloom.data.frames import is_dask_frame, is_default, is_frame
 from viewloom.data.matching import check_ids
 from viewloom.data.matrix import as_view_table
 from viewloom.data.naming import listed
+from viewloom.runtime.errors import InputError, InputTypeError
 
 
 def indexed_by_id(frame: Any, name: str, on: str | None) -> pd.DataFrame:
     """The table of a view with its id as index; rows without any value are dropped."""
     if not is_frame(frame) and not is_dask_frame(frame):
-        raise TypeError(f"View {name!r} must be a DataFrame, got {type(frame).__name__}.")
+        raise InputTypeError(f"View {name!r} must be a DataFrame, got {type(frame).__name__}.")
     indexed = isinstance(frame, pd.DataFrame)
     frame = as_view_table(frame, name)
     if on is not None and on != frame.index.name:
         if on not in frame.columns:
-            raise ValueError(
+            raise InputError(
                 f"View {name!r} has no id column {on!r}; its columns begin with "
                 f"{listed(list(frame.columns))}."
             )
         frame = frame.set_index(on)
     elif on is None and not indexed and is_default(frame.index):
-        raise ValueError(f"View {name!r} has no index; say with on= which column holds the ids.")
+        raise InputError(f"View {name!r} has no index; say with on= which column holds the ids.")
     check_ids(frame.index, f"View {name!r}")
     if frame.shape[1]:
         frame = frame[frame.notna().any(axis=1)]
     if frame.empty:
-        raise ValueError(f"View {name!r} has no values; leave it out.")
+        raise InputError(f"View {name!r} has no values; leave it out.")
     return frame
 
 
@@ -42,7 +43,7 @@ def check_overlap(indexed: dict[str, pd.DataFrame]) -> None:
     for name, frame in indexed.items():
         others = [other.index for key, other in indexed.items() if key != name]
         if not any(frame.index.isin(other).any() for other in others):
-            raise ValueError(
+            raise InputError(
                 f"View {name!r} has no subject in common with any other view; "
                 "check that the ids are spelt alike."
             )

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.frames import is_default
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 JOIN = (
@@ -102,17 +103,17 @@ def matched_values(values: Any, ids: pd.Index | None, name: str, whose: str = "t
 def _check_unmasked(values: Any, name: str) -> None:
     count = int(np.ma.getmaskarray(values).sum()) if np.ma.isMaskedArray(values) else 0
     if count:
-        raise ValueError(f"{name} has {count} masked values; leave these samples out.")
+        raise InputError(f"{name} has {count} masked values; leave these samples out.")
 
 
 def check_ids(index: pd.Index, name: str) -> None:
     """Refuse an index with missing or duplicate ids."""
     missing = _missing(index)
     if missing:
-        raise ValueError(f"{name} has {missing} rows without an id.")
+        raise InputError(f"{name} has {missing} rows without an id.")
     if not index.is_unique:
         count = int(index.duplicated().sum())
-        raise ValueError(
+        raise InputError(
             f"{name} has {count} rows whose id appeared before; keep one row per subject, or number the rows "
             "with reset_index(drop=True) if the index holds no ids."
         )
@@ -130,7 +131,7 @@ def _order(first: str, ids: pd.Index, name: str, index: pd.Index, remedy: str) -
     order = index.get_indexer(ids) if same_kind else np.full(len(ids), -1)
     shared = int((order >= 0).sum())
     if shared < len(ids) or len(index) > len(ids):
-        raise ValueError(
+        raise InputError(
             f"{_capital(first)} and {name} have different ids: {len(ids)} and {len(index)}, of which "
             f"{shared} are in both{_reason((first, ids), (name, index))}. {remedy}"
         )
@@ -155,12 +156,12 @@ def _check_position(
     bare = [name for name, index in indices.items() if index is None]
     moved = [name for name, order in orders.items() if order is not None]
     if moved:
-        raise ValueError(
+        raise InputError(
             f"{_capital(bare[0])} has no index, and the ids of {moved[0]} are not in the order of the first "
             "table: it is not clear which of them its rows follow. Give it an index, or put all in one order."
         )
     if _is_shuffled_count(ids):
-        raise ValueError(
+        raise InputError(
             f"{_capital(bare[0])} has no index, and the index of the others is 0 to {len(ids) - 1} in "
             "another order: it is not clear whether its rows match by position or by number. Give it an "
             "index, or drop that of the others with reset_index(drop=True)."

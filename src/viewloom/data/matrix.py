@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from viewloom.data.frames import LOST_INDEX, as_table
 from viewloom.data.naming import listed, naming_view
+from viewloom.runtime.errors import InputError, InputTypeError
 
 Block = Any  # an ndarray or a csr_array, samples in rows
 
@@ -33,9 +34,11 @@ def concatenated(blocks: Sequence[Block]) -> Block:
 def as_view_table(X: Any, name: str) -> Any:
     """What was given as a view: a pandas frame, or something that can be made an array."""
     if X is None:
-        raise ValueError(f"View {name!r} is None; leave it out.")
+        raise InputError(f"View {name!r} is None; leave it out.")
     if isinstance(X, (str, PathLike)):
-        raise TypeError(f"View {name!r} is a path; only estimators read files. Read it into a table first.")
+        raise InputTypeError(
+            f"View {name!r} is a path; only estimators read files. Read it into a table first."
+        )
     with naming_view(name):
         return as_table(X)
 
@@ -92,14 +95,14 @@ def largest_entry(X: Block) -> float:
 def _check_kind(X: Any) -> None:
     """Refuse what scikit-learn would refuse by printing the data, or would take for numbers."""
     if X.ndim != 2:
-        raise ValueError(
+        raise InputError(
             f"Expected 2 dimensions (samples x features), got {X.ndim}. Reshape your data, with "
             "array.reshape(-1, 1) if it is a single feature."
         )
     if X.dtype.kind == "c":
-        raise ValueError("Complex data not supported; pass real and imaginary part as features.")
+        raise InputError("Complex data not supported; pass real and imaginary part as features.")
     if X.dtype.kind in "mM":
-        raise ValueError("Dates and durations are not numbers; turn them into days or years.")
+        raise InputError("Dates and durations are not numbers; turn them into days or years.")
 
 
 def _without_values(message: str) -> str:
@@ -116,16 +119,16 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     columns = frame.columns.map(str)
     lost = [column for column in columns if column.startswith("__") and LOST_INDEX.fullmatch(column)]
     if lost:
-        raise ValueError(
+        raise InputError(
             f"View {name!r} has a column {lost[0]!r}, the index of a pandas frame that another library "
             "saved. Make it the index again, or drop it."
         )
     repeated = columns[columns.duplicated()].unique()
     if len(repeated):
-        raise ValueError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
+        raise InputError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
     bad = [column for column, dtype in frame.dtypes.items() if not _is_numeric(dtype, frame, column)]
     if bad:
-        raise ValueError(
+        raise InputError(
             f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
             "Encode them (for example with pandas.get_dummies) or leave them out."
         )

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from viewloom.runtime.errors import InputError
+
 MOST_NAMES = 5  # how many names an error message lists before it counts the rest
 
 
@@ -24,9 +26,9 @@ def checked_names(names: list[str], n_views: int) -> list[str]:
     """Names of views as text, one for each, without duplicates."""
     names = [name_text(name) for name in names]
     if len(names) != n_views:
-        raise ValueError(f"{len(names)} names given for {n_views} views.")
+        raise InputError(f"{len(names)} names given for {n_views} views.")
     if len(set(names)) != len(names):
-        raise ValueError(f"Two views have the same name: {names}.")
+        raise InputError(f"Two views have the same name: {names}.")
     return names
 
 

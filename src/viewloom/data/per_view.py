@@ -13,6 +13,7 @@ from viewloom.data.alignment import align, check_observed
 from viewloom.data.matrix import as_block, scatter_rows
 from viewloom.data.naming import naming_view
 from viewloom.data.views import Views
+from viewloom.runtime.errors import InputError
 
 
 class PerView(TransformerMixin, BaseEstimator):
@@ -80,7 +81,7 @@ class PerView(TransformerMixin, BaseEstimator):
             return dict.fromkeys(names, _or_none(self.transformer))
         unknown = [name for name in self.transformer if name not in names]
         if unknown:
-            raise ValueError(f"transformer names views {unknown}, but the data has {list(names)}.")
+            raise InputError(f"transformer names views {unknown}, but the data has {list(names)}.")
         return {name: _or_none(self.transformer.get(name)) for name in names}
 
 

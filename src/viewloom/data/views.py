@@ -17,6 +17,7 @@ from viewloom.data.joining import check_overlap, indexed_by_id, joined_ids
 from viewloom.data.matching import in_order, match_rows, row_index
 from viewloom.data.matrix import Block, as_block, as_view_table, concatenated, observed_rows, scatter_rows
 from viewloom.data.naming import checked_names, name_text
+from viewloom.runtime.errors import InputError, InputTypeError
 
 SPLIT_BY_VIEWS = (
     "To split samples with scikit-learn (GridSearchCV, cross_val_score, train_test_split), pass Views(...): "
@@ -110,7 +111,7 @@ class Views:
     def _restrict(self, present: np.ndarray) -> None:
         """Take views away from samples that lack them."""
         if present.shape != self.present.shape:
-            raise ValueError(f"present must have shape {self.present.shape}, got {present.shape}.")
+            raise InputError(f"present must have shape {self.present.shape}, got {present.shape}.")
         self.present = self.present & present
         self.blocks = [
             scatter_rows(X[self.rows(a)], self.rows(a), len(self)) for a, X in enumerate(self.blocks)
@@ -147,14 +148,14 @@ class Views:
         Views(3 samples; mri: 1 features, pet: 1 features, 1 absent)
         """
         if how not in ("outer", "inner"):
-            raise ValueError(f"how must be 'outer' or 'inner', got {how!r}.")
+            raise InputError(f"how must be 'outer' or 'inner', got {how!r}.")
         if not frames:
-            raise ValueError("No views given: frames is empty.")
+            raise InputError("No views given: frames is empty.")
         indexed = {name: indexed_by_id(frame, str(name), on) for name, frame in frames.items()}
         check_overlap(indexed)
         ids = joined_ids([frame.index for frame in indexed.values()], how)
         if len(ids) == 0:
-            raise ValueError("No subject has all views, so how='inner' keeps nobody; use how='outer'.")
+            raise InputError("No subject has all views, so how='inner' keeps nobody; use how='outer'.")
         data = {name: frame.reindex(ids) for name, frame in indexed.items()}
         return cls(data, ids=ids, allow_nan=allow_nan)
 
@@ -177,7 +178,7 @@ class Views:
         blocks, present = {}, []
         for name, modality in data.mod.items():
             if layer is not None and layer not in modality.layers:
-                raise ValueError(f"Modality {name!r} has no layer {layer!r}; it has {list(modality.layers)}.")
+                raise InputError(f"Modality {name!r} has no layer {layer!r}; it has {list(modality.layers)}.")
             block = as_block(modality.X if layer is None else modality.layers[layer], name)
             rows = ids.get_indexer(modality.obs_names)
             order = np.argsort(rows)
@@ -228,7 +229,7 @@ class Views:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError("Iterate over views.items(), or over rows with views[i].")
+        raise InputTypeError("Iterate over views.items(), or over rows with views[i].")
 
     def items(self) -> Iterator[tuple[str, Block]]:
         """Pairs of view name and matrix."""
@@ -303,7 +304,7 @@ def _depth(X: Any) -> int:
 def _split(data: Any) -> tuple[list[Any], list[Any]]:
     """The matrices in `data` and the names it gives them."""
     if isinstance(data, (Mapping, list, tuple)) and not sp.issparse(data) and len(data) == 0:
-        raise ValueError("No views given: the data is empty.")
+        raise InputError("No views given: the data is empty.")
     if not is_multiview(data):
         return [data], ["view0"]
     if isinstance(data, Mapping):
@@ -348,11 +349,11 @@ def _matched(tables: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
 def _checked_ids(ids: Sequence[Any] | pd.Index, n: int, known: pd.Index | None) -> pd.Index:
     index: pd.Index = pd.Index(ids)
     if len(index) != n:
-        raise ValueError(f"{len(index)} ids given for {n} samples.")
+        raise InputError(f"{len(index)} ids given for {n} samples.")
     if not index.is_unique:
-        raise ValueError(f"{int(index.duplicated().sum())} ids are duplicates; ids must be unique.")
+        raise InputError(f"{int(index.duplicated().sum())} ids are duplicates; ids must be unique.")
     if known is not None and not index.equals(known) and known.isin(index).all():
-        raise ValueError(
+        raise InputError(
             "ids are those of the rows in another order. Leave ids out: they are taken from the index."
         )
     return index

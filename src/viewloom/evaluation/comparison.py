@@ -28,6 +28,7 @@ from viewloom.kernels.pairwise import Gaussian, Polynomial
 from viewloom.metrics import clustering_report
 from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.workers import told_of_lost_processes, watched
 
@@ -213,7 +214,7 @@ def _chosen(methods: list[Method], names: Iterable[str] | None) -> list[Method]:
     known = {ORACLE if m.name.startswith(ORACLE) else m.name for m in methods}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"Unknown methods {unknown}; there are {sorted(known)}.")
+        raise InputError(f"Unknown methods {unknown}; there are {sorted(known)}.")
     return [m for m in methods if m.name in names or (ORACLE in names and m.name.startswith(ORACLE))]
 
 

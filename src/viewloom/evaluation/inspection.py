@@ -22,6 +22,7 @@ from viewloom.data.views import Views
 from viewloom.models.fitted import FittedModel
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import NewSamples
+from viewloom.runtime.errors import InputError, InputTypeError
 
 __all__ = [
     "ViewContributions",
@@ -144,7 +145,7 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
     False
     """
     if not isinstance(model, KernelMultiviewNMF):
-        raise TypeError(f"view_contributions needs a KernelMultiviewNMF, got {type(model).__name__}.")
+        raise InputTypeError(f"view_contributions needs a KernelMultiviewNMF, got {type(model).__name__}.")
     check_is_fitted(model)
     fitted, v = model.fitted_model_, len(model.view_names_)
     samples = fitted.samples if X is None else fitted.scaled(model.aligned(X))
@@ -207,7 +208,7 @@ def importance_against_truth(
     {'precision': 0.5, 'chance': 0.5, 'auc': 0.75}
     """
     if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}.")
+        raise InputError(f"top must be at least 1, got {top}.")
     names, scores = importance["feature"], importance["importance"].to_numpy(dtype=float)
     planted = names.isin(_known(informative, names, "The importance table")).to_numpy()
     first = np.argsort(-scores, kind="stable")[:top]
@@ -308,7 +309,7 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     views = Views(views)
     labels = matched_values(labels, views.ids, "labels")
     if labels.shape != (len(views),):
-        raise ValueError(f"labels has shape {labels.shape}, expected ({len(views)},).")
+        raise InputError(f"labels has shape {labels.shape}, expected ({len(views)},).")
     a = view_position(view, views.names)
     name, rows = views.names[a], views.rows(a)
     names = pd.Index(views.feature_names[name])
@@ -360,7 +361,7 @@ def _known(names: Iterable[str], among: Any, where: str) -> list[str]:
     names = list(names)
     unknown = sorted({str(name) for name in names} - {str(name) for name in among})
     if unknown:
-        raise ValueError(f"{where} has no features {listed(unknown)}.")
+        raise InputError(f"{where} has no features {listed(unknown)}.")
     return names
 
 

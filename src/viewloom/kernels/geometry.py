@@ -19,6 +19,7 @@ from viewloom.kernels.neighbours import (
     nearest_to_few,
 )
 from viewloom.kernels.operators import Factored, dense
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
@@ -143,7 +144,7 @@ class GramGeometry(Geometry, tag="geometry.gram"):
     def from_state(cls, state: dict[str, Any]) -> GramGeometry:
         """The object of a state, in which the matrix is dense."""
         if not isinstance(state["X"], np.ndarray):
-            raise ValueError("A Gram matrix is stored dense.")
+            raise InputError("A Gram matrix is stored dense.")
         return cls(**state)
 
     def _measured(self) -> Array:
@@ -239,7 +240,7 @@ def gaussian_width(sigma: Any, squared_distances: Array) -> float:
     if isinstance(sigma, str) and sigma == "median":
         return float(np.sqrt(np.median(above_diagonal(squared_distances), overwrite_input=True))) or 1.0
     if not (isinstance(sigma, Real) and 0.0 < float(sigma) < np.inf):
-        raise ValueError(f"sigma must be a positive number or 'median', got {sigma!r}.")
+        raise InputError(f"sigma must be a positive number or 'median', got {sigma!r}.")
     return float(sigma)
 
 
@@ -251,7 +252,7 @@ def above_diagonal(D: Array) -> Array:
 def most_spread_width(grid: Array, squared_distances: Array) -> float:
     """The width of a grid under which kernel values of different pairs differ most."""
     if not (len(grid) and (grid > 0.0).all()):
-        raise ValueError("A grid of sigma must hold positive numbers.")
+        raise InputError("A grid of sigma must hold positive numbers.")
     rows = np.linspace(0, len(squared_distances) - 1, min(GRID_SAMPLE, len(squared_distances)))
     rows = np.unique(rows.astype(int))
     sample = above_diagonal(squared_distances[np.ix_(rows, rows)])

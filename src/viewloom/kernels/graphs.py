@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from viewloom.kernels.geometry import FEW_ROWS, CrossGeometry, Geometry
 from viewloom.kernels.operators import Explicit, scaled, top_eigenpairs
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -159,7 +160,7 @@ def make_graph(graph: Any) -> Any:
         return graph
     if isinstance(graph, str) and graph in GRAPHS:
         return GRAPHS[graph]()
-    raise ValueError(f"graph must be one of {sorted(GRAPHS)}, a graph object or None, got {graph!r}.")
+    raise InputError(f"graph must be one of {sorted(GRAPHS)}, a graph object or None, got {graph!r}.")
 
 
 def local_scales(distances: Array, floor: float = 0.0) -> Array:

@@ -16,6 +16,7 @@ from viewloom.kernels.operators import Factored
 from viewloom.kernels.pairwise import FunctionKernel, PairwiseKernel, Precomputed
 from viewloom.kernels.registry import make_kernel
 from viewloom.kernels.shared_graph import SharedRows
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -55,7 +56,7 @@ class Nystroem(StoredParameters, tag="kernel.nystroem"):
         """Kernel of the samples of a view."""
         kernel = make_kernel(self.kernel)
         if not isinstance(kernel, PairwiseKernel) or isinstance(kernel, Precomputed):
-            raise ValueError(f"Nystroem takes a kernel of pairs, such as 'gaussian', got {self.kernel!r}.")
+            raise InputError(f"Nystroem takes a kernel of pairs, such as 'gaussian', got {self.kernel!r}.")
         rows = _thinned(geometry)
         kernel = kernel.prepare(rows)
         landmarks = Geometry(self._landmarks(kernel, rows), geometry.name)
@@ -128,5 +129,5 @@ def _thinned(geometry: Geometry) -> Geometry:
 def as_factored(kernel: Any) -> Any:
     """The kernel, or its Nystroem factor where it would be stored entry by entry."""
     if isinstance(kernel, Precomputed):
-        raise ValueError("A precomputed kernel is as large as it is: it cannot be factored from landmarks.")
+        raise InputError("A precomputed kernel is as large as it is: it cannot be factored from landmarks.")
     return Nystroem(kernel) if isinstance(kernel, PairwiseKernel) else kernel

@@ -21,6 +21,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
@@ -44,7 +45,7 @@ class Projection:
 
     def __add__(self, other: Projection) -> Projection:
         if self.local_quad is not None:
-            raise ValueError("Only factored operators can be split into blocks of samples.")
+            raise InputError("Only factored operators can be split into blocks of samples.")
         return Projection(self.M + other.M)
 
 

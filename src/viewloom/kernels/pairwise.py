@@ -14,6 +14,7 @@ from viewloom.kernels.base import PLAIN, Context
 from viewloom.kernels.geometry import CrossGeometry, Geometry
 from viewloom.kernels.operators import Cross, Explicit, Factored, dense
 from viewloom.kernels.shared_graph import SharedRows
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
@@ -70,7 +71,7 @@ class FittedPairwise(Stored, tag="kernel.pairwise.fitted", fields=("kernel", "na
 
 def _norms(diagonal: Array, name: str) -> Array:
     if not (diagonal > 0.0).all():
-        raise ValueError(
+        raise InputError(
             f"The kernel of view {name!r} is not positive at "
             f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot have unit diagonal."
         )
@@ -170,7 +171,7 @@ class FunctionKernel(PairwiseKernel):
         """``k(x, y)`` of samples against the training samples."""
         K = np.asarray(dense(self.function(samples.X, samples.train.X)), dtype=np.float64)
         if K.shape != (samples.size, samples.train.size) or not np.isfinite(K).all():
-            raise ValueError(
+            raise InputError(
                 f"The kernel function of view {samples.train.name!r} must return a finite "
                 f"{samples.size} x {samples.train.size} matrix, got shape {K.shape}."
             )
@@ -234,16 +235,16 @@ class Precomputed(PairwiseKernel, tag="kernel.precomputed"):
 def checked_gram(K: Array, name: str) -> Array:
     """A symmetric positive semidefinite matrix from one that should be (see `Precomputed`)."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"View {name!r} has shape {K.shape}; a precomputed kernel must be square, with one row "
             "and one column per sample."
         )
     size = float(np.abs(K).max())
     if size == 0.0:
-        raise ValueError(f"The kernel of view {name!r} is zero everywhere.")
+        raise InputError(f"The kernel of view {name!r} is zero everywhere.")
     asymmetry = float(np.abs(K - K.T).max()) / size
     if asymmetry > 1e-6:
-        raise ValueError(
+        raise InputError(
             f"The kernel of view {name!r} is not symmetric (largest difference {asymmetry:.1e} of its "
             "largest entry); pass (K + K.T) / 2 if that is what you mean."
         )

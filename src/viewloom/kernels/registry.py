@@ -7,6 +7,7 @@ from typing import Any
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.linear import Cosine, Linear
 from viewloom.kernels.pairwise import FunctionKernel, Gaussian, Polynomial, Precomputed
+from viewloom.runtime.errors import InputError
 
 KERNELS: dict[str, Any] = {
     "linear": Linear,
@@ -26,6 +27,6 @@ def make_kernel(kernel: Any) -> Any:
         return KERNELS[kernel]()
     if callable(kernel) and not isinstance(kernel, type):
         return FunctionKernel(kernel)
-    raise ValueError(
+    raise InputError(
         f"kernel must be one of {sorted(KERNELS)}, a kernel object or a function, got {kernel!r}."
     )

@@ -24,6 +24,7 @@ from viewloom.data.matching import SELECT, match_rows, row_index
 from viewloom.data.naming import listed
 from viewloom.data.row_sources import Blocks, is_remote, whole
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
@@ -143,9 +144,9 @@ def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
     try:
         values = np.array(per_view(value, names, what), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what} must be a number, or one number per view: {error}") from error
+        raise InputError(f"{what} must be a number, or one number per view: {error}") from error
     if not (np.isfinite(values).all() and (values >= 0.0).all()):
-        raise ValueError(f"{what} must be non-negative and finite, got {value!r}.")
+        raise InputError(f"{what} must be non-negative and finite, got {value!r}.")
     return values
 
 
@@ -153,9 +154,9 @@ def given_start(init: Any, n: int, n_clusters: int) -> Array:
     """Memberships given as n x k, checked, as k x n."""
     U = np.array(as_table(init), dtype=np.float64)
     if U.shape != (n, n_clusters):
-        raise ValueError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
+        raise InputError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
     if not np.isfinite(U).all() or (U < 0.0).any():
-        raise ValueError("init must be finite and non-negative.")
+        raise InputError("init must be finite and non-negative.")
     return np.ascontiguousarray(U.T)
 
 
@@ -165,7 +166,7 @@ def check_start(init: Any, ids: Any) -> None:
     if index is not None:
         _, orders = match_rows({"the samples": ids, "init": index}, SELECT)
         if orders["init"] is not None:
-            raise ValueError(f"init has the ids of the samples in another order. {SELECT}")
+            raise InputError(f"init has the ids of the samples in another order. {SELECT}")
 
 
 def scattered(rows: Any, G: Array, n: int) -> Array:

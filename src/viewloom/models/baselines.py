@@ -32,6 +32,7 @@ from viewloom.models.base import (
     warn_if_unfinished,
 )
 from viewloom.models.importance import linear_importance
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.threads import threads_for
 from viewloom.solver.multiplicative import (
     TINY,
@@ -80,7 +81,7 @@ def check_nonnegative(views: Views, whom: str) -> Views:
         values = X.data if sp.issparse(X) else X
         count = int(np.count_nonzero(values < 0.0))
         if count:
-            raise ValueError(
+            raise InputError(
                 f"Negative values in data passed to {whom}: view {name!r} has {count}, but F >= 0 and G >= 0 "
                 "reconstruct non-negative data only. Shift every feature to its minimum, or scale with "
                 "viewloom.PerView(sklearn.preprocessing.MinMaxScaler(clip=True)). "
@@ -334,7 +335,7 @@ class GraphNMF(_SingleFactorisation):
 
     def _arranged(self, views: Views) -> Views:
         if views.n_views > 1:
-            raise ValueError(
+            raise InputError(
                 f"GraphNMF factorises one view, got {views.n_views}: {listed(views.names)}. Choose one, for "
                 f"example with views.select([{views.names[0]!r}]), or use ConcatenatedNMF or MultiviewNMF."
             )
@@ -396,7 +397,7 @@ class ConcatenatedNMF(_SingleFactorisation):
     def _arranged(self, views: Views) -> Views:
         lacking = int((~views.present.all(axis=1)).sum())
         if lacking:
-            raise ValueError(
+            raise InputError(
                 f"ConcatenatedNMF needs every view of every sample, but {lacking} of {len(views)} samples "
                 "lack one. Leave them out, or use MultiviewNMF, which takes the views that a sample has."
             )
@@ -525,7 +526,7 @@ class MultiviewNMF(_FactorisationClusterer):
         """
         check_is_fitted(self)
         if view is None and len(self.view_names_) > 1:
-            raise ValueError(f"Say which view: one of {listed(self.view_names_)}.")
+            raise InputError(f"Say which view: one of {listed(self.view_names_)}.")
         a = 0 if view is None else self._position(view)
         return _importance(self.components_[a].T, self.view_features_[self.view_names_[a]])
 

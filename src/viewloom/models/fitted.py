@@ -35,6 +35,7 @@ from viewloom.models.fitting import (
 from viewloom.models.importance import linear_importance, permutation_importance
 from viewloom.models.landmark_problem import rescale, tied
 from viewloom.models.problem import NewSamples, Problem, consensus_error
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 from viewloom.runtime.threads import one_blas_thread, threads_for
 from viewloom.solver.placement import consensus_of
@@ -110,7 +111,7 @@ class FittedModel(Stored):
     def results(self) -> Solution:
         """Results of the training samples, right after a fit."""
         if self.solution is None:
-            raise ValueError("A model that was loaded holds no solution of its training samples; fit again.")
+            raise InputError("A model that was loaded holds no solution of its training samples; fit again.")
         return self.solution
 
     @property
@@ -126,7 +127,7 @@ class FittedModel(Stored):
     def scaled(self, views: Views) -> NewSamples:
         """New samples, in views that are aligned with those of the fit, brought to its scale."""
         if views.names != self.names:
-            raise ValueError(f"Views {views.names} are not those of the fit, {self.names}: align them first.")
+            raise InputError(f"Views {views.names} are not those of the fit, {self.names}: align them first.")
         return self.problem.new_samples(views)
 
     def place(self, views: Views | NewSamples) -> Placed:
@@ -191,7 +192,7 @@ class FittedModel(Stored):
         if isinstance(fitted.kernel, FittedLinear):
             return linear_importance(self.codebooks[view].C.T, self.features[name])
         if isinstance(fitted.geometry, GramGeometry):
-            raise ValueError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
+            raise InputError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
         return permutation_importance(
             lambda X: self.memberships(NewSamples.of_one_view(view, X)),
             fitted.geometry.X,
@@ -257,17 +258,17 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
     def refit(self, **parameters: Any) -> ExactModel:
         """Another model on the same kernels and graphs, with some parameters changed."""
         if self.parameters is None:
-            raise ValueError("A model that was loaded holds no kernels of its training samples; fit again.")
+            raise InputError("A model that was loaded holds no kernels of its training samples; fit again.")
         building = sorted(set(parameters) & set(BUILDING))
         if building:
-            raise ValueError(f"Kernels and graphs depend on {building}; fit again to change them.")
+            raise InputError(f"Kernels and graphs depend on {building}; fit again to change them.")
         p = replace(self.parameters, **parameters)
         wanted = p.graphs(self.names)
         lacking = [
             a for a, view in enumerate(self.problem.views) if view.graph is None and wanted[a] is not None
         ]
         if lacking:
-            raise ValueError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
+            raise InputError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
         with p.threads(self.problem.n):
             return self.of(self.problem, self.features, p)
 
@@ -321,7 +322,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
 
     def refit(self, **parameters: Any) -> LandmarkModel:
         """Refused: the ties of the training samples are not kept."""
-        raise ValueError("A model fitted by landmarks does not keep the ties of its samples; fit again.")
+        raise InputError("A model fitted by landmarks does not keep the ties of its samples; fit again.")
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         shard = tied(self.problem, samples, PROJECTIONS[self.membership], self.sharpness)

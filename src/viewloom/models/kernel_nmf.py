@@ -26,6 +26,7 @@ from viewloom.models.base import (
 )
 from viewloom.models.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
 from viewloom.models.persistence import save
+from viewloom.runtime.errors import InputError
 from viewloom.solver.teams import TEAMS, side_by_side
 from viewloom.solver.updates import PROJECTIONS
 
@@ -293,7 +294,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         """Raise a ValueError where a parameter, or two together, cannot be."""
         super().check_parameters()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
-            raise ValueError(
+            raise InputError(
                 "sharpness charges for memberships that sum to one: "
                 "with membership='nonnegative' pass sharpness=0."
             )
@@ -397,7 +398,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         """The fitted estimator."""
         estimator, model = cls(**state["parameters"]), state["model"]
         if not isinstance(model, FittedModel) or not set(state["results"]) <= set(cls.STORED):
-            raise ValueError("The state is not that of a fitted estimator.")
+            raise InputError("The state is not that of a fitted estimator.")
         for name, value in state["results"].items():
             setattr(estimator, name, value)
         estimator.view_names_, estimator.view_features_ = model.names, model.features

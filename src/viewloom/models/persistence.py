@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from sklearn.base import ClusterMixin
 
 from viewloom.models.persistence_v1 import upgraded
-from viewloom.runtime.errors import InputError
+from viewloom.runtime.errors import InputError, InputTypeError, MissingFileError
 from viewloom.runtime.files import special, whole
 from viewloom.runtime.stored import REGISTRY, tag_of
 
@@ -68,10 +68,10 @@ def save(
     `mode` are the permissions of the file, less what the umask takes away.
     """
     if store not in STORES:
-        raise ValueError(f"store must be one of {list(STORES)}, got {store!r}.")
+        raise InputError(f"store must be one of {list(STORES)}, got {store!r}.")
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
     if store == "landmarks" and holds != store:
-        raise ValueError(
+        raise InputError(
             "This model places new samples by its training rows, so it cannot be stored without them; "
             "fit with factored=True, or a number of landmarks below a third of the samples. Views of counts, "
             "which cannot be averaged, need scale='standard'."
@@ -170,7 +170,7 @@ def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
     if kind := special(path):
         raise DamagedFile(f"{_name(path)} is {kind}, not a model file.")
     if not Path(path).is_file():
-        raise FileNotFoundError(f"There is no file {_name(path)!r}.")
+        raise MissingFileError(f"There is no file {_name(path)!r}.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = _checked_metadata(file.metadata() or {}, path)
@@ -244,7 +244,7 @@ def _encoded(value: Any, tensors: Tensors) -> Any:
         return {"names": [str(item) for item in value]}
     encode = next((f for kind, f in ENCODERS.items() if isinstance(value, kind)), None)
     if encode is None:
-        raise TypeError(_refusal(value))
+        raise InputTypeError(_refusal(value))
     return encode(value, tensors)
 
 

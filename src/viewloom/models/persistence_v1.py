@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from viewloom.runtime.errors import InputError
+
 Json = dict[str, Any]
 DEEPEST = 40
 TAGS = {
@@ -55,13 +57,13 @@ OF_THE_MODEL = ("view_names_", "view_features_", "view_weights_", "_problem", "_
 def upgraded(value: Any, depth: int = 0) -> Any:
     """A structure of format 1 in the form of format 2; ValueError or KeyError where it is neither."""
     if depth > DEEPEST:
-        raise ValueError("nested deeper than any model is")
+        raise InputError("nested deeper than any model is")
     if isinstance(value, list):
         return [upgraded(item, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
     if "tag" in value:
-        raise ValueError("format 1 has no tags")
+        raise InputError("format 1 has no tags")
     if "is" not in value:
         return {key: upgraded(inner, depth + 1) for key, inner in value.items()}
     name = value["is"]

@@ -6,10 +6,12 @@ ones. Names from files are drawn as they are, never as formulas. For axes of you
 ``layout="constrained"``, which leaves room for long names.
 """
 
+from viewloom.runtime.errors import MissingPackageError
+
 try:
     import matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError("Figures need matplotlib: pip install viewloom[plot]") from error
+    raise MissingPackageError("Figures need matplotlib: pip install viewloom[plot]") from error
 
 from viewloom.plotting.features import cluster_profiles, feature_importance, feature_importances
 from viewloom.plotting.model import (

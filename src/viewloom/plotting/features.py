@@ -28,6 +28,7 @@ from viewloom.plotting.style import (
     symmetric_limit,
     wrapped_names,
 )
+from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 
@@ -105,7 +106,7 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
         axes = grid_axes(len(names), map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
     axes = np.asarray(axes, dtype=object).ravel()
     if len(axes) < len(names):
-        raise ValueError(f"There are {len(names)} views, but {len(axes)} axes.")
+        raise InputError(f"There are {len(names)} views, but {len(axes)} axes.")
     for ax, name, table in zip(axes, names, tables, strict=False):
         feature_importance(table, ax, top=top)
         ax.set_title(

@@ -39,6 +39,14 @@ class MissingPackageError(ViewloomError, ImportError):
     """An optional package that is needed here and is not installed: an ImportError."""
 
 
+class MissingFileError(ViewloomError, FileNotFoundError):
+    """A file that is not there: a FileNotFoundError."""
+
+
+class WorkerError(ViewloomError, RuntimeError):
+    """Workers of a cluster that were lost and did not come back: a RuntimeError."""
+
+
 class OutputError(ViewloomError, OSError):
     """A file that cannot be written: an OSError, with its ``errno``.
 

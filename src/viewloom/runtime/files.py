@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from viewloom.runtime.errors import OutputError
+from viewloom.runtime.errors import InputError, OutputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LEAST_ROOM = 2**20  # bytes; a run takes more, and with less none need begin
@@ -66,7 +66,7 @@ def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
     """
     target = Path(path)
     if os.path.exists(target) and not target.is_file():
-        raise ValueError(
+        raise InputError(
             f"{target.name}: is {special(target) or 'a folder'}, which is not replaced by a file."
         )
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")

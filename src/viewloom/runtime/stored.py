@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
+from viewloom.runtime.errors import InputError, InputTypeError
+
 REGISTRY: dict[str, type[Stored]] = {}
 
 
@@ -64,7 +66,7 @@ class Stored:
     @classmethod
     def upgraded(cls, state: dict[str, Any], version: Any) -> dict[str, Any]:
         """A state of another version in the form of this one; a class that has had others says how."""
-        raise ValueError(f"Version {cls.STATE_VERSION} of {cls.TAG!r} is the only one that is known.")
+        raise InputError(f"Version {cls.STATE_VERSION} of {cls.TAG!r} is the only one that is known.")
 
 
 class StoredParameters(Stored, BaseEstimator):
@@ -83,7 +85,7 @@ def tag_of(value: Any) -> str | None:
 def _register(tag: str, cls: type[Stored]) -> None:
     other = REGISTRY.setdefault(tag, cls)
     if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise TypeError(
+        raise InputTypeError(
             f"The tag {tag!r} belongs to {other.__module__}.{other.__qualname__}; choose another."
         )
     REGISTRY[tag] = cls  # the module was loaded again

@@ -28,6 +28,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from viewloom.data.row_sources import Blocks, Stored, assemble, is_lazy
+from viewloom.runtime.errors import InputError, MissingPackageError, WorkerError
 from viewloom.runtime.threads import one_blas_thread, one_openmp_thread, one_thread
 from viewloom.solver.shard import Shard
 
@@ -161,7 +162,7 @@ class Cluster:
         client = running_client()
         workers = _workers(client)
         if not workers:
-            raise ValueError("The Dask cluster has no workers: start some, or client.wait_for_workers(1).")
+            raise InputError("The Dask cluster has no workers: start some, or client.wait_for_workers(1).")
         blocks = blocks.divided(len(workers) * max(worker["nthreads"] for worker in workers.values()))
         return cls(client, make, blocks, deal_out(blocks, len(workers)), bytes_per_row(make, blocks))
 
@@ -200,7 +201,7 @@ class Cluster:
             results |= self._answers([lot for lot in waiting if lot.actor is not None])
             if len(results) == len(self.lots):
                 return [results[lot] for lot in self.lots]
-        raise RuntimeError(
+        raise WorkerError(
             f"Dask workers were lost {ATTEMPTS} times in the same step, most often because memory ran out. "
             "Start more workers, or give each more memory (memory_limit)."
         )
@@ -255,7 +256,7 @@ class Cluster:
                 break
             time.sleep(0.1)
         if not workers:
-            raise RuntimeError(
+            raise WorkerError(
                 f"No Dask worker is left, and none came back within {LONELY_SECONDS:g} s. Most often memory "
                 "ran out: start more workers, or give each more memory (memory_limit), and fit again."
             )
@@ -308,11 +309,11 @@ def running_client() -> Any:
     try:
         from distributed import get_client
     except ImportError as error:
-        raise ImportError('backend="dask" needs distributed: pip install viewloom[dask]') from error
+        raise MissingPackageError('backend="dask" needs distributed: pip install viewloom[dask]') from error
     try:
         return get_client()
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             'backend="dask" needs a running Dask client: client = distributed.Client(...) before fit, '
             'or backend="threads".'
         ) from error
@@ -374,7 +375,7 @@ def check_memory(rows: Mapping[str, int], room: Mapping[str, float], row_bytes: 
     for address, count in rows.items():
         need, have = count * row_bytes / 2**20, max(room[address], 0.0) / 2**20
         if need > have:
-            raise ValueError(
+            raise InputError(
                 f"Too little memory: a Dask worker can hold {have:.0f} MiB before it begins to spill, but "
                 f"{count} rows of {row_bytes:.0f} bytes need {need:.0f} MiB. Start more workers, give each "
                 "more memory (memory_limit), or pass float32 data."
@@ -398,7 +399,7 @@ def _workers(client: Any) -> dict[str, Any]:
     try:
         known = client.sync(client.scheduler.identity, n_workers=-1)
     except (OSError, RuntimeError, AttributeError) as error:  # the last: a closed client has no scheduler
-        raise RuntimeError(
+        raise WorkerError(
             "The Dask scheduler cannot be reached any more: start a cluster, and fit again."
         ) from error
     return dict(known["workers"])

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from viewloom.runtime.errors import InputError
+
 Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
@@ -107,7 +109,7 @@ def _inverse_root(S: Array) -> Array:
             return np.asarray(scipy.linalg.solve_triangular(lower, identity, lower=True))
         except scipy.linalg.LinAlgError:
             continue  # two clusters with equal memberships: round-off took the rest
-    raise ValueError("Memberships contain values that are not finite.")
+    raise InputError("Memberships contain values that are not finite.")
 
 
 @dataclass(frozen=True)

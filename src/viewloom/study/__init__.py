@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from viewloom.runtime.errors import MissingPackageError
+
 try:
     import pydantic  # noqa: F401
 except ImportError as error:
-    raise ImportError("Studies need pydantic: pip install viewloom[study]") from error
-
+    raise MissingPackageError("Studies need pydantic: pip install viewloom[study]") from error
 from viewloom.study.check import check
 from viewloom.study.cohort import load
 from viewloom.study.config.toml import Study, read_study

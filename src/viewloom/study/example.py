@@ -11,6 +11,7 @@ import pandas as pd
 
 from viewloom.data.cohort.facts import facts, region_table
 from viewloom.data.simulated import Cohort, adni_like
+from viewloom.runtime.errors import MissingPackageError
 from viewloom.runtime.files import all_or_none, writing
 from viewloom.study.errors import StudyError
 
@@ -152,7 +153,9 @@ def _to_bed() -> Any:
     try:
         return import_module("bed_reader").to_bed
     except ImportError as error:
-        raise ImportError("Writing genotypes needs bed-reader: pip install viewloom[study]") from error
+        raise MissingPackageError(
+            "Writing genotypes needs bed-reader: pip install viewloom[study]"
+        ) from error
 
 
 def _write_tables(cohort: Cohort, folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.check import Check
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _axes(names: Sequence[str], n_patterns: int) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install viewloom[plot]") from error
+        raise MissingPackageError("Figures need matplotlib: pip install viewloom[plot]") from error
     beside = (
         LETTER * SMALL / 72.0 * max((len(line) for name in names for line in name.split("\n")), default=0)
     )

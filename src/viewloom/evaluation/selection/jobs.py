@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.data.views import Views
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special, whole
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.workers import told_of_lost_processes, watched
@@ -43,14 +44,14 @@ class Checkpoint:
         if not self.path.exists():
             return {}
         if kind := special(self.path):
-            raise ValueError(f"{self.path} is {kind}, not a checkpoint of viewloom; choose another file.")
+            raise InputError(f"{self.path} is {kind}, not a checkpoint of viewloom; choose another file.")
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             key, units = content["key"], content["units"]
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{self.path} is not a checkpoint of viewloom; choose another file.") from None
+            raise InputError(f"{self.path} is not a checkpoint of viewloom; choose another file.") from None
         if key != self.key:
-            raise ValueError(
+            raise InputError(
                 f"The checkpoint {self.path} was written for other data, settings or versions. Delete it "
                 "to start anew, or name another file."
             )
@@ -75,7 +76,7 @@ def fingerprint(views: Views, *settings: Any) -> str:
             joblib.hash((views.blocks, views.present, views.names, settings, version("viewloom")), "sha1")
         )
     except (PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
+        raise InputError(
             "A checkpoint needs settings that can be pickled; define kernel functions at the top of a "
             f"module, not as lambdas ({error})."
         ) from None

@@ -27,6 +27,7 @@ from viewloom.evaluation.selection.stability import (
 )
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.scaling import fit_scaler, telling
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.progress import progress_bar
 
 Array = np.ndarray
@@ -368,13 +369,13 @@ def _others(rows: Array, n: int) -> Array:
 def _checked_ks(ks: Iterable[int], n: int, share: float, n_twins: int) -> list[int]:
     found = sorted({int(k) for k in ks})
     if n_twins < 2:
-        raise ValueError(f"n_twins must be 2 or more, to tell how much twins differ; got {n_twins}.")
+        raise InputError(f"n_twins must be 2 or more, to tell how much twins differ; got {n_twins}.")
     if not 0.5 <= share < 1.0:
-        raise ValueError(f"share must be at least 0.5 and less than 1, got {share}.")
+        raise InputError(f"share must be at least 0.5 and less than 1, got {share}.")
     if not found or found[0] < 2:
-        raise ValueError(f"ks must be numbers of clusters of 2 or more, got {found}.")
+        raise InputError(f"ks must be numbers of clusters of 2 or more, got {found}.")
     if found[-1] > n // 4:
-        raise ValueError(
+        raise InputError(
             f"{found[-1]} clusters cannot be told from {n} samples; give at least 4 samples a cluster."
         )
     return found

@@ -29,6 +29,7 @@ from viewloom.models.fitted import ExactModel
 from viewloom.models.fitting import BUILDING, Parameters, build
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import Problem
+from viewloom.runtime.errors import InputError, InputTypeError
 from viewloom.runtime.progress import progress_bar
 
 Array = np.ndarray
@@ -296,7 +297,7 @@ def seed_of(random_state: Any, checkpoint: Any) -> int:
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if random_state is None and checkpoint is not None:
-        raise ValueError(
+        raise InputError(
             "Give random_state a number: samples drawn anew cannot be resumed from a checkpoint."
         )
     return int(check_random_state(random_state).randint(2**31 - 1))
@@ -305,7 +306,7 @@ def seed_of(random_state: Any, checkpoint: Any) -> int:
 def base_model(estimator: KernelMultiviewNMF | None, n_clusters: int | None, seed: int) -> KernelMultiviewNMF:
     """The estimator whose parameters the search varies."""
     if not isinstance(estimator, (KernelMultiviewNMF, type(None))):
-        raise TypeError(
+        raise InputTypeError(
             f"estimator must be a KernelMultiviewNMF, got {type(estimator).__name__}; scikit-learn's "
             "GridSearchCV takes any other with a score."
         )
@@ -327,7 +328,7 @@ def refuse_precomputed(model: KernelMultiviewNMF, views: Views) -> None:
     """Gram matrices cannot be split by rows alone."""
     kernels = [make_kernel(kernel) for kernel in per_view(model.kernel, views.names, "kernel")]
     if any(isinstance(kernel, Precomputed) for kernel in kernels):
-        raise ValueError(
+        raise InputError(
             "Precomputed kernels cannot be split into training and held-out samples by rows; pass the "
             "features with a kernel or a kernel function."
         )
@@ -345,5 +346,5 @@ def _checked_labels(y: Any, views: Views) -> Array | None:
         return None
     y = matched_values(y, views.ids, "y")
     if y.shape != (len(views),):
-        raise ValueError(f"y has shape {y.shape}, expected one class for each of {len(views)} samples.")
+        raise InputError(f"y has shape {y.shape}, expected one class for each of {len(views)} samples.")
     return y

@@ -13,6 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from viewloom.data.naming import listed
+from viewloom.runtime.errors import InputError, MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
@@ -88,7 +89,7 @@ def _opened(path: Path) -> Iterator[Any]:
         h5py: Any = import_module("h5py")
         import_module("anndata.io")
     except ImportError as error:
-        raise ImportError("This file needs anndata: pip install viewloom[omics]") from error
+        raise MissingPackageError("This file needs anndata: pip install viewloom[omics]") from error
     check_kind(path)
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
@@ -165,7 +166,7 @@ def _named_levels(node: Any) -> Any:
     codes = np.asarray(node[()])
     known = np.asarray(_element(node.file[levels]), dtype=object)
     if not ((codes >= -1) & (codes < len(known))).all():
-        raise ValueError("codes beyond their levels")
+        raise InputError("codes beyond their levels")
     return np.array([*known, None], dtype=object)[codes]  # -1 is the last: missing
 
 
@@ -202,5 +203,5 @@ def _element(node: Any) -> Any:
     from anndata.io import read_elem
 
     if hasattr(node, "keys") and any(hasattr(part, "keys") for part in node.values()):
-        raise ValueError("groups within groups")
+        raise InputError("groups within groups")
     return read_elem(node)

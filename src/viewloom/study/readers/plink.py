@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.naming import listed
+from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
@@ -223,4 +224,4 @@ def _bed_reader() -> ModuleType:
     try:
         return import_module("bed_reader")
     except ImportError as error:
-        raise ImportError("PLINK files need bed-reader: pip install viewloom[study]") from error
+        raise MissingPackageError("PLINK files need bed-reader: pip install viewloom[study]") from error

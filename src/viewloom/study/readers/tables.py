@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Aside, Codes, Patterns
@@ -277,7 +278,7 @@ def load_parquet(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise StudyError(f"{path.name}: there is no such file.")
     if find_spec("pyarrow") is None:
-        raise ImportError("Parquet files need pyarrow: pip install viewloom[study]")
+        raise MissingPackageError("Parquet files need pyarrow: pip install viewloom[study]")
     try:
         frame = pd.read_parquet(path)
         named = [name for name in frame.index.names if name is not None]

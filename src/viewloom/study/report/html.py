@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from viewloom.runtime.errors import InputError, MissingPackageError
+
 TEMPLATE, CSS, SCRIPT = "report.html.j2", "report.css", "report.js"
 
 
@@ -33,14 +35,16 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     try:
         from jinja2 import Environment, StrictUndefined, TemplateError
     except ImportError as error:
-        raise ImportError("Reports need matplotlib and jinja2: pip install viewloom[study]") from error
+        raise MissingPackageError(
+            "Reports need matplotlib and jinja2: pip install viewloom[study]"
+        ) from error
     pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     css, script = _asset(CSS), _asset(SCRIPT)
     page = pages.from_string(_asset(TEMPLATE))
     try:
         return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
     except TemplateError as error:
-        raise ValueError(f"This is no summary of a run: {error}") from error
+        raise InputError(f"This is no summary of a run: {error}") from error
 
 
 def policy(css: str, script: str) -> str:

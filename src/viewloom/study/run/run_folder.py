@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import PRIVATE, sync, whole, writing
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.visible import visible
@@ -138,7 +139,7 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
         if content.get("format", FORMAT) > FORMAT:
-            raise ValueError("written by a later release")
+            raise InputError("written by a later release")
         html = report.to_html(content["summary"], content["figures"])
     except (AttributeError, ValueError, KeyError, TypeError):
         raise StudyError(
