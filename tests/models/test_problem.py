@@ -14,8 +14,8 @@ from viewloom.models.scaling import (
     UnitRows,
     fit_scaler,
     fit_scalers,
+    informative_presence,
     mixable,
-    telling,
 )
 
 rng = np.random.default_rng(0)
@@ -130,15 +130,15 @@ class TestTelling:
         return [UnitRows(root=True), Columns()]
 
     def test_a_profile_of_zeros_says_nothing(self):
-        present = telling(self.views([1, 4]), self.scalers())
+        present = informative_presence(self.views([1, 4]), self.scalers())
         assert present[:, 0].tolist() == [True, False, True, True, False, True]
         assert present[:, 1].all()
 
     def test_unless_too_few_are_left(self):
-        assert telling(self.views([0, 1, 2, 3, 4]), self.scalers())[:, 0].all()
-        assert telling(self.views([0, 1, 2, 3]), self.scalers())[:, 0].sum() == 2
-        assert telling(self.views([0, 1, 2, 3, 4]), self.scalers(), least=0)[:, 0].sum() == 1
+        assert informative_presence(self.views([0, 1, 2, 3, 4]), self.scalers())[:, 0].all()
+        assert informative_presence(self.views([0, 1, 2, 3]), self.scalers())[:, 0].sum() == 2
+        assert informative_presence(self.views([0, 1, 2, 3, 4]), self.scalers(), least=0)[:, 0].sum() == 1
 
     def test_unless_it_is_all_there_is_of_a_sample(self):
         views = vl.Views({"c": self.views([1, 4]).blocks[0]})
-        assert telling(views, self.scalers()[:1]).all()
+        assert informative_presence(views, self.scalers()[:1]).all()

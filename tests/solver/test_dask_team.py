@@ -337,7 +337,7 @@ def test_workers_are_seen_while_the_client_asks_for_all_else(two_workers):
 def test_the_scheduler_is_gone():
     with local_client(0) as client:
         assert cluster._workers(client) == {}
-    with pytest.raises(RuntimeError, match="scheduler cannot be reached any more: start a cluster"):
+    with pytest.raises(RuntimeError, match="scheduler can no longer be reached: start a cluster"):
         cluster._workers(client)
 
 

@@ -1,4 +1,4 @@
-"""The diffusion kernel: similarity along the graph of a view, and along the graph that views share."""
+"""Diffusion kernel: similarity along the graph of a view and along the shared graph."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ Array = np.ndarray
 
 
 class Diffusion(StoredParameters, tag="kernel.diffusion"):
-    """Diffusion along the neighbour graph of a view, with edges lent by the other views.
+    """Diffusion along the neighbour graph of a view, combined with the shared graph of all views.
 
-    With ``S`` the normalised neighbour graph of the view (`viewloom.kernels.graphs.KNN`) and ``M`` that of
-    all views together (`viewloom.kernels.shared_graph.SharedGraph`),
+    With ``S`` the normalised neighbour graph of the view (`viewloom.kernels.graphs.KNN`) and ``M`` the
+    shared graph (`viewloom.kernels.shared_graph.SharedGraph`),
     ``T = normalise((1 - share) S + share M)``. The top eigenpairs ``U, l`` of ``(T + I) / 2`` give
-    the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are similar if walks
-    from them meet.
+    the factor ``Z = U diag(l^(time / 2))``, with rows of unit length: samples are similar if random
+    walks from them meet.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        "auto" takes half the mean size of a cluster, at least 5 and at most 20.
+        Number of neighbours in the graphs. "auto" uses half the mean cluster size, at least 5 and at
+        most 20.
     time : float, default=12
-        Length of the walk; longer where more than 1.5 directions per cluster would remain (long,
-        thin clusters).
+        Length of the walk. It is prolonged if more than 1.5 directions per cluster would remain, as
+        happens with long, thin clusters.
     rank : int, optional
-        Number of eigenpairs; three times the number of clusters where None.
+        Number of eigenpairs. If None, three times the number of clusters.
     share : float, default=0.5
-        How much of the graph comes from all views together; 0 uses each view's own graph only.
+        Weight of the shared graph; 0 uses the graph of the view alone.
 
     Notes
     -----
-    Views may have kernels with different parameters. Each view's graph and walk then follow its own; the
-    graph of all features side by side and the features of the start, which belong to all views, take the
-    median of `n_neighbors` and `time` and the largest `rank`.
+    Kernels of different views may have different parameters. The graph and the walk of each view then use
+    its own parameters. The graph of the concatenated features and the features for the initialisation, which
+    belong to all views, use the median of `n_neighbors` and `time` and the largest `rank`.
 
     Examples
     --------
@@ -63,14 +64,14 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
         self.share = share
 
     def shape(self, n: int, n_clusters: int) -> WalkShape:
-        """Parameters as numbers, for n samples."""
+        """Parameters of the walk for n samples, with defaults filled in."""
         count = self.n_neighbors
         if isinstance(count, str):
             count = int(np.clip(round(n / (2 * n_clusters)), 5, 20))
         return WalkShape(count, self.rank or 3 * n_clusters, self.time, 1.5 * n_clusters)
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedDiffusion:
-        """Kernel of the samples of a view."""
+        """Compute the kernel of the samples of a view."""
         shape = self.shape(geometry.size, context.n_clusters)
         if context.shared_graph is None or self.share == 0.0:
             graph = KNN(shape.n_neighbors).fit(geometry)
@@ -84,12 +85,12 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
 class FittedDiffusion(
     Stored, tag="kernel.diffusion.fitted", fields=("graph", "walk", "share", "view", "columns")
 ):
-    """Factor of the training samples, and what maps edges of new samples to theirs."""
+    """Factor of the training samples, and the extension to new samples."""
 
     graph: FittedKNN
     walk: Walk
     share: float = 0.0
-    view: int = 0  # of this view in the shared_graph, as are its columns
+    view: int = 0  # position of the view in the shared graph; columns are positions there, too
     columns: Array | None = None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How far views agree, which of them are near-duplicates, and how reliable each is."""
+"""Agreement between views, near-duplicate views, and the reliability of each view."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from viewloom.runtime.stored import Stored
 Array = np.ndarray
 RELIABILITY_POWER, RELIABILITY_FLOOR, RELIABILITY_ROUNDS = 2.0, 0.01, 30
 
-COPY_POWER = 4  # views that share half of their edges are not copies
+COPY_POWER = 4  # views that share half of their edges hardly count as copies
 
 
 def agreement(Z: list[Array], rows: list[Array], n_clusters: int) -> Array:
-    """``E[a, b]``: how much of what k clusters could explain of view a view b explains (0 chance, 1 all).
+    """``E[a, b]``: how well view b explains the cluster structure of view a (0 is chance, 1 is complete).
 
-    The k - 1 leading directions of view b's centred features stand for its memberships. Of view a's
-    variance they explain some; k - 1 random directions would explain ``(k - 1) / (n - 1)`` of it,
-    and its own leading ones explain most. So ``1 - E[a, b]`` is the calibrated loss of view a at
-    the (relaxed) memberships of view b.
+    The k - 1 leading directions of the centred features of view b represent its memberships. They
+    explain a part of the variance of view a; k - 1 random directions would explain
+    ``(k - 1) / (n - 1)`` of it, and the leading directions of view a explain the most. ``E[a, b]`` is
+    the explained variance on the scale between these two, so ``1 - E[a, b]`` is the calibrated loss
+    of view a at the (relaxed) memberships of view b.
     """
     v, r = len(Z), max(n_clusters - 1, 1)
     E = np.eye(v)
@@ -49,7 +50,7 @@ def leading_directions(B: Array, r: int) -> Array:
 
 
 def overlap(graphs: list[Any], rows: list[Array]) -> Array:
-    """Cosine between graphs over given samples: 1 for copies. A near-duplicate is no independent evidence."""
+    """Cosine similarity between the graphs of views: 1 for copies, which are no independent evidence."""
     n = 1 + max(int(where.max()) for where in rows)
     graphs = [spread(S, where, where, (n, n)) for S, where in zip(graphs, rows, strict=True)]
     norms = [np.sqrt(float(S.multiply(S).sum())) for S in graphs]
@@ -62,7 +63,7 @@ def overlap(graphs: list[Any], rows: list[Array]) -> Array:
 
 
 def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
-    """A matrix whose rows and columns have their places in a larger one; dense if S is, and rows are few."""
+    """Embed a matrix in a larger one at given rows and columns; dense if S is dense and rows are few."""
     if S.shape == shape:
         return S
     if isinstance(S, np.ndarray) and shape[0] <= FEW_ROWS:
@@ -75,19 +76,19 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 
 @dataclass(frozen=True)
 class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
-    """How reliable each view is, judged by the others."""
+    """Reliability of each view, judged by its agreement with the other views."""
 
     doubts: Array  # share of its structure that other, reliable views do not support
-    weights: Array  # how much its edges count
-    copies: Array  # how many views are it, itself included
+    weights: Array  # weight of its edges in the shared graph
+    copies: Array  # number of near-duplicates of the view, itself included
 
 
 def view_reliability(E: Array, C: Array) -> Reliability:
     """Reliability of each view, from the agreement ``E`` and the overlap ``C`` of views.
 
-    A view is reliable as far as reliable other views agree with it, ``e_a = sum_b A_ab E_ab / sum_b
-    A_ab`` with ``A_ab = (1 - C_ab) w_b``; edges count by ``w_a ~ e_a^2``, shared between near-duplicates.
-    Iterated to its fixed point.
+    The reliability of a view is its mean agreement with other reliable views, ``e_a = sum_b A_ab E_ab /
+    sum_b A_ab`` with ``A_ab = (1 - C_ab) w_b``. Its edges have the weight ``w_a ~ e_a^2``, divided among
+    near-duplicates. Both are iterated to a fixed point.
     """
     v = len(E)
     w, e = np.full(v, 1.0 / v), np.ones(v)

@@ -1,8 +1,8 @@
-"""The graph that all views share: their neighbour graphs, combined by reliability.
+"""Shared graph: the neighbour graphs of all views, combined by view reliability.
 
-A view's own neighbour graph may fall into many components, or connect what no other view connects. The
-shared graph takes edges of all views, the more the better other views agree with a view: a view is
-reliable as far as other, reliable views agree with it, so that no view confirms itself. No label is used.
+The neighbour graph of a single view may have many components, or connect samples that no other view
+connects. The shared graph combines the edges of all views, weighted by reliability. A view is reliable
+if other reliable views agree with it, so no view can confirm itself. Labels are not used.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ FUSED = 0.25  # share of the graph of the concatenated features
 
 LONGEST_WALK = 300.0
 
-LEAST_EIGENVALUE = 0.05  # directions that decay faster are not continued to new samples
+LEAST_EIGENVALUE = 0.05  # directions that decay faster are not extended to new samples
 
-ROUNDING = 10.0  # units in the last place of a mean square, below which nothing varies
+ROUNDING = 10.0  # a variance below this many units in the last place of the mean square counts as zero
 
 
 @dataclass(frozen=True)
 class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
-    """Diffusion along a graph ``T``: features ``Z`` of its nodes, and what continues them to new nodes.
+    """Diffusion along a graph ``T``: features ``Z`` of its nodes, and their extension to new nodes.
 
     With ``U, l`` the top eigenpairs of ``T``, ``Z = U diag(((1 + l) / 2)^(t / 2))`` with rows of
-    unit length. As ``T U = U l``, the edges of a new node times ``U / l`` continue ``U``
-    (Nystroem). The walk lasts `time`, or longer if need be until no more than `directions`
-    directions are left, ``sum ((1 + l) / 2)^t <= directions``: where clusters are long and thin,
-    walks take long to cross them.
+    unit length. As ``T U = U l``, the edges of a new node times ``U / l`` extend ``U`` to it
+    (Nystroem). The walk lasts for `time`; it is prolonged until at most `directions` directions
+    remain, ``sum ((1 + l) / 2)^t <= directions``, because walks need more time to cross long, thin
+    clusters.
     """
 
     Z: Array  # n x rank
@@ -47,7 +47,7 @@ class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
 
     @classmethod
     def along(cls, W: Any, rank: int, time: float, directions: float) -> Walk:
-        """Diffusion along a symmetric graph of any degrees."""
+        """Compute the diffusion along a symmetric graph of any degrees."""
         T, degrees = normalised(W)
         values, U = top_eigenpairs(T, rank, tol=1e-5)
         remaining = ((1.0 + values) / 2.0).clip(0.0, 1.0)
@@ -70,9 +70,10 @@ class SharedGraph(
 ):
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
-    ``S_a`` are the views' neighbour graphs, ``w_a`` how far each is believed (see `view_reliability`), and
-    ``S_fused`` is the graph of all features side by side, one more graph. Each view's graph and
-    walk have the shape that its kernel asks for; what belongs to all views has the `common_shape`.
+    ``S_a`` are the neighbour graphs of the views, ``w_a`` their weights by reliability (see
+    `view_reliability`), and ``S_fused`` is the neighbour graph of the concatenated features. Each
+    view's graph and walk use the parameters of its kernel; the graph and walk of all views use the
+    `common_shape`.
 
     Attributes
     ----------
@@ -83,16 +84,16 @@ class SharedGraph(
     graphs : list of FittedKNN
         Neighbour graph of each view.
     reliability : Reliability
-        How each view stands among the others.
+        Reliability of each view.
     fusion : Fusion or None
-        All features side by side; None where there is a precomputed kernel, which has no features.
+        Concatenated features; None if any kernel is precomputed, since it has no features.
     fused : FittedKNN or None
-        Their neighbour graph.
+        Neighbour graph of the concatenated features.
     degrees : (n,) array
     M : sparse matrix or None
-        The graph; new samples need none.
+        The graph; not needed to place new samples.
     walk : Walk or None
-        Diffusion along ``M``; new samples need none.
+        Diffusion along ``M``; not needed to place new samples.
     """
 
     rows: list[Array]
@@ -109,7 +110,7 @@ class SharedGraph(
     def of(
         cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shapes: list[WalkShape]
     ) -> SharedGraph:
-        """The graph of the samples of several views."""
+        """Build the graph of the samples of several views."""
         shape = common_shape(shapes)
         graphs = [
             KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
@@ -128,14 +129,14 @@ class SharedGraph(
         return cls(rows, n, graphs, reliability, fusion, fused, degrees, M, shape.walk(M))
 
     def within(self, view: int) -> Any:
-        """``M`` among the samples of a view."""
+        """``M`` restricted to the samples of a view."""
         where = self.rows[view]
         return self.M if len(where) == self.n else self.M[where][:, where]
 
     def cross(
         self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int, *, fuse: bool = True
     ) -> SharedRows:
-        """Edges of new samples, per view and in the shared graph; `fuse` adds concatenated features."""
+        """Edges of new samples, per view and in the shared graph; `fuse` uses concatenated features, too."""
         edges = {a: self.graphs[a].cross(cross)[0] for a, cross in crosses.items()}
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
@@ -152,7 +153,7 @@ def combined_graph(
     shape: tuple[int, int],
     fused: Any,
 ) -> Any:
-    """Edges of all views in one matrix, at the `places` of their rows and columns."""
+    """Weighted sum of the edges of all views; `places` are the positions of their rows and columns."""
     rows, columns = places
     total = sum(weights[a] * spread(S, rows[a], columns[a], shape) for a, S in edges.items())
     return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
@@ -169,7 +170,7 @@ class SharedRows:
 
 @dataclass(frozen=True)
 class WalkShape:
-    """Parameters of the diffusion that kernels and shared_graph share."""
+    """Parameters of the diffusion, used by the kernels and by the shared graph."""
 
     n_neighbors: int
     rank: int
@@ -182,7 +183,7 @@ class WalkShape:
 
 
 def common_shape(shapes: list[WalkShape]) -> WalkShape:
-    """The shape for what belongs to all views: medians, and the largest rank."""
+    """Parameters for the graph of all views: medians, the largest rank and the most directions."""
     return WalkShape(
         round(float(np.median([shape.n_neighbors for shape in shapes]))),
         max(shape.rank for shape in shapes),
@@ -193,7 +194,7 @@ def common_shape(shapes: list[WalkShape]) -> WalkShape:
 
 @dataclass(frozen=True, eq=False)
 class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
-    """All features side by side: each view centred, of mean squared length one, times root weight."""
+    """Concatenated features: each view centred, of mean squared length one, times the root of its weight."""
 
     weights: Array
     parts: list[Part]
@@ -201,16 +202,17 @@ class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
 
     @classmethod
     def of(cls, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> Fusion:
-        """The features of several views."""
+        """Concatenate the features of several views."""
         parts = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
         blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
         side = stretched(parts, weights, blocks, dict(enumerate(rows)), n)
         return cls(weights, parts, Geometry(side, "all views"))
 
     def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> CrossGeometry:
-        """New samples seen from the training samples.
+        """Distances between new samples and training samples.
 
-        Of a view that none of many has, distances need nothing but the training samples' length in it.
+        If no new sample has a view, the distances depend only on the lengths of the training samples
+        in it; for many new samples the features of such a view are replaced by these lengths.
         """
         blocks = {a: cross.X for a, cross in crosses.items()}
         short = n > FEW_ROWS and len(blocks) < len(self.parts)
@@ -218,7 +220,7 @@ class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
         return train.to(stretched(self.parts, self.weights, blocks, rows, n, short))
 
     def _shortened(self, blocks: dict[int, Any]) -> Any:
-        """The training samples, with their lengths instead of features in views that are not among blocks."""
+        """Training samples, with lengths in place of features for the views that are not in `blocks`."""
         ends = np.cumsum([len(part.centre) for part in self.parts])
         places = [slice(end - len(part.centre), end) for part, end in zip(self.parts, ends, strict=True)]
         views = [self.geometry.X[:, place] for place in places]
@@ -235,7 +237,7 @@ def stretched(
     n: int,
     short: bool = False,
 ) -> Any:
-    """Scaled features (n rows); zeros where a sample lacks a view, the rest stretched to make up."""
+    """Scaled features (n rows); zero for missing views, and the remaining ones scaled up to compensate."""
     side = concatenated(
         [
             np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
@@ -253,7 +255,7 @@ def stretched(
 
 @dataclass(frozen=True)
 class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse")):
-    """How one view enters the features side by side."""
+    """Centre and factor of one view in the concatenated features."""
 
     centre: Array
     factor: float
@@ -261,14 +263,14 @@ class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse")):
 
     @classmethod
     def of(cls, X: Any, weight: float) -> Part:
-        """Centre and factor of a view; one that does not vary, up to rounding, has no say."""
+        """Centre and factor of a view; the factor is zero if the view is constant up to rounding."""
         mean, squares = np.asarray(X.mean(axis=0)).ravel(), float(Factored(X).diagonal().mean())
         variance = squares - float(mean @ mean)
         varies = variance > ROUNDING * np.finfo(X.dtype).eps * squares
         return cls(mean, float(np.sqrt(weight / variance)) if varies else 0.0, sp.issparse(X))
 
     def placed(self, X: Any | None, rows: Array | None, n: int) -> Any:
-        """The view scaled, with its rows at their places among n."""
+        """Scaled view with n rows, zero for samples without the view."""
         shape = (n, len(self.centre))
         if X is None or rows is None:
             return sp.csr_array(shape) if self.sparse else np.zeros(shape)

@@ -37,7 +37,7 @@ from viewloom.models.landmark_problem import (
 )
 from viewloom.models.problem import Problem, codebooks
 from viewloom.models.scaling import fit_scalers, mixable
-from viewloom.runtime.progress import progress_bar, told
+from viewloom.runtime.progress import progress_bar, with_progress
 from viewloom.runtime.threads import threads_for
 from viewloom.solver.convergence import History
 from viewloom.solver.loop import Result, Settings, broadcast, solve
@@ -233,7 +233,7 @@ def solve_by_landmarks(
     constants = settings(moments, [float(scale is not None) for scale in scales], landmarks, p)
     _restart(team, blocks.n, p)
     with progress_bar("Iterations, at most", p.max_iter, p.verbose == 1) as advance:
-        result = solve(team, constants, told(_reporter(p), advance))
+        result = solve(team, constants, with_progress(_reporter(p), advance))
     found = team.each(memberships)
     del team  # factors and ties take more than what is found
     mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)

@@ -1,4 +1,4 @@
-"""The paper's model as a scikit-learn estimator."""
+"""Multi-view kernel matrix factorisation as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -31,75 +31,76 @@ from viewloom.solver.teams import TEAMS, side_by_side
 from viewloom.solver.updates import PROJECTIONS
 
 Array = np.ndarray
-SAMPLE_ROWS = 20_000  # from which landmarks are made
+SAMPLE_ROWS = 20_000  # rows from which landmarks are computed
 
 
 class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf"):
     """Adaptive weighted multi-view kernel matrix factorisation.
 
     Every view is factorised in the feature space of its kernel, ``Phi ~ Phi P G``, with memberships
-    ``G`` that are pulled towards a consensus ``G_star`` and vary smoothly along the view's graph;
-    views are weighted by how well the consensus explains them (Eq. 4 of the paper)::
+    ``G`` that are pulled towards a consensus ``G_star`` and vary smoothly along the graph of the view.
+    Views are weighted by how well the consensus explains them (Eq. 4 of the paper)::
 
         min  sum_a beta_a^gamma (||Phi - Phi P G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T))
 
     The default is the well-posed form: memberships are probabilities, kernels have unit diagonal,
-    the losses of views are calibrated so that weights can be compared, and the start is kernel
-    k-means. `paper` gives the form as published.
+    the losses of views are calibrated so that they can be compared, and memberships are initialised
+    by kernel k-means. `paper` returns the published form.
 
     Parameters
     ----------
     n_clusters : int, default=3
     kernel : str, kernel, callable, or list / dict with one per view, default="diffusion"
         "linear", "polynomial", "gaussian", "cosine", "diffusion", "precomputed", an object of
-        `viewloom.kernels`, or a function ``f(X, Y)``.
+        `viewloom.kernels`, or a function ``f(X, Y)`` that returns a kernel matrix.
     lam : float, or list / dict with one per view, default=10.0
-        Pull of the consensus.
+        Strength of the consensus term.
     theta : float, or list / dict with one per view, default=0.1
-        Smoothness along the graph.
+        Strength of the smoothness term.
     gamma : float, default=2.0
-        Order of the weights: 0 gives equal weights, values up to 1 choose a single view, large
-        values even out.
+        Exponent of the view weights: 0 gives equal weights, values up to 1 select a single view, large
+        values give nearly equal weights.
     graph : {"knn", "gaussian"}, graph object or None, default="knn"
-        Similarity graph of the smoothness term.
+        Similarity graph of the smoothness term. None means no smoothness term.
     membership : {"simplex", "nonnegative"}, default="simplex"
-        Whether memberships are probabilities or merely non-negative, as in the paper.
+        Whether memberships are probabilities, or only non-negative as in the paper.
     sharpness : float in [0, 1], default=0.5
-        How much soft memberships cost: 0 reconstructs a sample from the mixture of its clusters'
-        centres, as in the paper, which leaves open how soft memberships are (and lets rounding decide
-        where clusters coincide); 1 charges the distance to each centre, as k-means does, which makes
-        them hard. Hard memberships cost the same under all values. Memberships that are merely
-        non-negative need 0.
+        Penalty on soft memberships. With 0 a sample is reconstructed from the mixture of its cluster
+        centres, as in the paper; this does not determine how soft memberships are. With 1 the
+        distance to each centre counts, as in k-means, and memberships become hard. Hard memberships
+        have the same loss for all values. Must be 0 if `membership` is "nonnegative".
     calibrate : bool, default=True
-        Measure the loss of a view between the least possible and that of a single cluster.
+        Scale the loss of each view to the range between the least possible loss and that of a single
+        cluster.
     normalize : bool, default=True
-        Give kernels unit diagonal.
+        Scale kernels to unit diagonal.
     scale : {"auto", "standard", "unit"} or None, default="auto"
-        "standard" gives features variance one, "unit" samples length one, None takes views as they
-        are. "auto" takes square roots and unit length for counts and frequencies (non-negative,
-        over half zeros, over 100 features), where a sample of zeros counts as lacking the view, and
-        "standard" for all else.
+        "standard" scales features to unit variance, "unit" scales samples to unit length, None does
+        not scale. "auto" takes square roots and unit length for counts and frequencies
+        (non-negative, over half zeros, over 100 features), where a row of zeros counts as a missing
+        view, and "standard" otherwise.
     init : {"kkmeans", "random"} or array of shape (n, k), default="kkmeans"
-        Start of the memberships.
+        Initial memberships.
     n_init : int, default=1
-        Number of starts; the best objective is kept.
+        Number of initialisations; the result with the lowest objective is kept.
     inner_iter : int, default=10
-        Gradient steps on the memberships per iteration; the paper takes one.
+        Gradient steps on the memberships per iteration; 1 in the paper.
     max_iter : int, default=200
+        Maximum number of iterations.
     tol : float, default=1e-4
-        Stop when the objective falls by less than this share in an iteration.
+        Stop when the relative decrease of the objective in an iteration is at most `tol`.
     factored : bool, int or "auto", default="auto"
-        Whether samples are tied to landmarks rather than to each other, so that time and memory
-        grow with their number and not with its square: True takes 2000 landmarks, a number so many.
-        "auto" does so beyond 20 000 samples.
+        Whether to approximate kernels by landmarks, so that time and memory grow linearly and not
+        quadratically with the number of samples. True uses 2000 landmarks; an int sets their number.
+        "auto" uses landmarks for more than 20 000 samples.
     backend : {"auto", "serial", "threads", "dask"}, default="auto"
-        Who works on blocks of samples where kernels are factored: one thread after another, all
-        cores, or the workers of the running Dask client. "auto" takes Dask for Dask's arrays and
-        threads for others.
+        Where blocks of samples are processed if kernels are factored: in one thread, on all cores, or
+        on the workers of the running Dask client. "auto" uses Dask for Dask arrays and threads
+        otherwise.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints a line per start and draws bars with the time left where there are many samples, 2
-        prints a line per iteration.
+        1 prints one line per initialisation and shows progress bars for large data; 2 also prints one
+        line per iteration.
 
     Attributes
     ----------
@@ -107,18 +108,21 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
     memberships_ : (n, k) array
         Consensus memberships; rows sum to one.
     view_weights_ : (v,) array
-        Learned weights ``beta``; sum to one.
+        Learned view weights ``beta``; they sum to one.
     view_names_ : list of str
     view_memberships_ : list of (n, k) arrays
-        Memberships of each view; NaN where a sample lacks the view.
+        Memberships in each view; NaN for samples without the view.
     history_ : dict of lists
         One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and
-        "weights" (the last four one number per view), "seconds".
+        "weights" (the last four have one number per view), "seconds".
     objective_ : float
+        Final value of the objective.
     n_iter_ : int
+        Number of iterations.
     converged_ : bool
+        Whether the iterations stopped by `tol`, before `max_iter`.
     fitted_model_ : FittedModel
-        Kernels, graphs and centroids: what places new samples. See `viewloom.models.fitted`.
+        Kernels, graphs and centroids, used to place new samples. See `viewloom.models.fitted`.
 
     Examples
     --------
@@ -204,12 +208,12 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
 
     @classmethod
     def paper(cls, n_clusters: int = 3, *, kernel: Any = "gaussian", **changes: Any) -> KernelMultiviewNMF:
-        """The published form, literally: settings of the paper, one gradient step per iteration.
+        """The published form: settings of the paper, one gradient step per iteration.
 
-        Kernels, graphs and losses are used as they come, memberships are only non-negative and
-        start at random. It does not fix the scale of memberships, nor make losses of different
-        views comparable: on real data its clusters are often no better than chance. It is here to
-        be compared with.
+        Kernels, graphs and losses are neither scaled nor calibrated; memberships are only non-negative
+        and initialised at random. This form does not determine the scale of memberships, and the
+        losses of different views are not comparable: on real data its clusters are often no better
+        than chance. Use it for comparison.
 
         Examples
         --------
@@ -235,7 +239,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         return cls(n_clusters, kernel=kernel, **{**settings, **changes})
 
     def fit(self, X: Any, y: Any = None) -> KernelMultiviewNMF:
-        """Cluster samples seen through several views.
+        """Cluster samples described by several views.
 
         Parameters
         ----------
@@ -243,11 +247,13 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
             One matrix per view with samples in rows; see `Views`. A view may also be a
             `numpy.memmap`, a Zarr or Dask array, or a path to a `.npy`, `.parquet` or `.zarr` file:
             see `viewloom.blocks`.
-        y : ignored
+        y : None
+            Ignored.
 
         Returns
         -------
-        self
+        KernelMultiviewNMF
+            The fitted estimator.
         """
         self.check_parameters()
         parameters = Parameters.of(self)
@@ -259,18 +265,18 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         return self
 
     def refit(self, **parameters: Any) -> KernelMultiviewNMF:
-        """Fit another estimator to the same samples, on the kernels and graphs of this one.
+        """Fit a new estimator to the same samples with other parameters, reusing kernels and graphs.
 
         Parameters
         ----------
         **parameters
-            Those to change: `lam`, `gamma`, `init`, `random_state` and others that kernels and graphs do not
-            depend on; `theta`, where this one was fitted with a graph.
+            Parameters to change: `lam`, `gamma`, `init`, `random_state` and others that kernels and graphs
+            do not depend on; `theta`, if this estimator was fitted with a graph.
 
         Returns
         -------
         KernelMultiviewNMF
-            A new fitted estimator; this one stays as it is.
+            A new fitted estimator; this one does not change.
 
         Examples
         --------
@@ -291,11 +297,11 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         return other
 
     def check_parameters(self) -> None:
-        """Raise a ValueError where a parameter, or two together, cannot be."""
+        """Raise a ValueError if a parameter is invalid, or two parameters are incompatible."""
         super().check_parameters()
         if self.membership == "nonnegative" and self.sharpness > 0.0:
             raise InputError(
-                "sharpness charges for memberships that sum to one: "
+                "sharpness > 0 needs memberships that sum to one: "
                 "with membership='nonnegative' pass sharpness=0."
             )
 
@@ -306,12 +312,17 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         return LandmarkModel.fit(sample, blocks, parameters, rng)
 
     def transform(self, X: Any) -> Array:
-        """Memberships of new samples (n x k): the model's own problem, solved at the fitted centroids.
+        """Memberships of new samples (n x k): the problem of the model, solved at the fitted centroids.
 
         Parameters
         ----------
         X : dict, list, Views or array
-            New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
+            New samples. Views may be missing: left out of a dict, None in a list, or rows of NaN.
+
+        Returns
+        -------
+        (n, k) array
+            Consensus memberships; rows sum to one.
         """
         check_is_fitted(self)
         if not is_long(X):
@@ -327,29 +338,30 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         return self.fitted_model_.memberships(views)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the calibrated error with which the consensus memberships of samples reconstruct their views.
+        """Negative calibrated error of reconstructing the views of samples from their consensus memberships.
 
-        0 is the best that any memberships could do on the training samples, -1 no better than a
-        single cluster; views count by their weights. Comparable between settings of `lam` and
-        `theta`, not between kernels, numbers of clusters, nor values of `gamma`, which sharpens the weights
-        towards whatever view has the least loss. No label is used.
+        0 is the best that any memberships could reach on the training samples; -1 is no better than a
+        single cluster. Views count by their weights. Scores are comparable between values of `lam` and
+        `theta`, but not between kernels, numbers of clusters, or values of `gamma`, since `gamma` shifts the
+        weights towards the view with the lowest loss. Labels are not used.
         """
         views = self._check_new_views(X)
         return self.fitted_model_.score(views)
 
     def feature_importance(self, view: str | int = 0, *, n_repeats: int = 1) -> pd.DataFrame:
-        """How much each feature of a view counts, in all and per cluster.
+        """Importance of each feature of a view, overall and per cluster.
 
-        For linear kernels the paper's ``F = X^T P`` (features x clusters): `importance` is the
-        length of a feature's row. For other kernels features are permuted one at a time:
-        `importance` is the mean change of the view's memberships. The frame's ``attrs["method"]``
-        says which.
+        For linear kernels this is the paper's ``F = X^T P`` (features x clusters), and `importance` is
+        the norm of a feature's row. For other kernels features are permuted one at a time, and
+        `importance` is the mean change of the memberships in the view. ``attrs["method"]`` of the
+        frame names the method.
 
         Parameters
         ----------
-        view : str or int
+        view : str or int, default=0
+            Name or position of the view.
         n_repeats : int, default=1
-            Permutations of each feature, where they are used.
+            Number of permutations of each feature, if features are permuted.
 
         Returns
         -------
@@ -362,40 +374,40 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
 
     @property
     def needs_no_training_rows(self) -> bool:
-        """Whether new samples are placed by landmarks that are mixtures of samples."""
+        """Whether new samples are placed by landmarks, without any training rows."""
         check_is_fitted(self)
         return not self.fitted_model_.holds_training_rows
 
     def save(self, path: str | os.PathLike[str], *, store: str = "auto") -> None:
-        """Write the fitted model to one file without code in it; `viewloom.load` reads it.
+        """Save the fitted model to a file that contains no code; `viewloom.load` reads it.
 
         Parameters
         ----------
         path : str or path
-            By custom ``*.safetensors``.
+            Usually ``*.safetensors``.
         store : {"auto", "landmarks"}, default="auto"
-            "auto" keeps what the model needs to place new samples and all results. For exact kernels
-            that are the training rows; the file's metadata says so. "landmarks" keeps nothing of any
-            one subject, neither rows nor labels, and is possible for models fitted with `factored`.
+            "auto" stores all results and the data needed to place new samples. For exact kernels these
+            are the training rows; the metadata of the file says so. "landmarks" stores nothing about
+            single subjects, neither rows nor labels, and is possible for models fitted with `factored`.
         """
         check_is_fitted(self)
         save(self, path, store=store)
 
     def without_samples(self) -> KernelMultiviewNMF:
-        """The same, but for the results that tell of single training samples."""
+        """A copy without the results of single training samples (labels and memberships)."""
         other = copy(self)
         for name in self.PER_SAMPLE:
             other.__dict__.pop(name, None)
         return other
 
     def state(self) -> dict[str, Any]:
-        """Parameters, results and the fitted model, as they are saved."""
+        """Parameters, results and fitted model, as stored in files."""
         results = {name: getattr(self, name) for name in self.STORED if hasattr(self, name)}
         return {"parameters": self.get_params(deep=False), "results": results, "model": self.fitted_model_}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelMultiviewNMF:
-        """The fitted estimator."""
+        """Restore a fitted estimator."""
         estimator, model = cls(**state["parameters"]), state["model"]
         if not isinstance(model, FittedModel) or not set(state["results"]) <= set(cls.STORED):
             raise InputError("The state is not that of a fitted estimator.")

@@ -1,4 +1,4 @@
-"""From views to a problem the solver can work on, and from new samples to their place in a solution."""
+"""The optimisation problem: kernels and graphs of all views, and the placement of new samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from viewloom.kernels.operators import Cross, Operator
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.kernels.reliability import Reliability, agreement, overlap, view_reliability
 from viewloom.kernels.shared_graph import SharedGraph, common_shape
-from viewloom.models.scaling import rows_of_views, scale_block, telling
+from viewloom.models.scaling import informative_presence, rows_of_views, scale_block
 from viewloom.runtime.stored import Stored
 from viewloom.solver.objective import reconstruction
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
@@ -29,13 +29,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class FittedView(Stored, tag="view", fields=("rows", "scaler", "geometry", "kernel", "graph")):
-    """One view of the training samples: its scale, distances, kernel and graph."""
+    """One view of the training samples: scaler, distances, kernel and graph."""
 
-    rows: Rows  # which training samples have it
+    rows: Rows  # training samples that have the view
     scaler: Any
     geometry: Geometry
     kernel: FittedKernel
-    graph: Any  # None where theta = 0
+    graph: Any  # None if theta = 0
 
     @property
     def laplacian(self) -> Laplacian | None:
@@ -56,7 +56,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         cls, views: Views, kernels: list[Any], graphs: list[Any], scalers: list[Any], context: Context
     ) -> Problem:
         """Scale every view, then build its kernel and its graph."""
-        rows = rows_of_views(telling(views, scalers))
+        rows = rows_of_views(informative_presence(views, scalers))
         geometries = [
             (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)
             for (name, X), where, scaler, kernel in zip(views.items(), rows, scalers, kernels, strict=True)
@@ -88,11 +88,11 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
 
     @property
     def rows(self) -> list[Rows]:
-        """Which samples have each view."""
+        """Positions of the samples that have each view."""
         return [view.rows for view in self.views]
 
     def reliability(self, n_clusters: int) -> Reliability:
-        """How each view stands among the others."""
+        """Reliability of each view."""
         if self.shared_graph is not None:
             return self.shared_graph.reliability
         Z = [operator.features(3 * n_clusters) for operator in self.operators]
@@ -101,7 +101,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         return view_reliability(agreement(Z, positions, n_clusters), overlap(graphs, positions))
 
     def start_features(self, n_clusters: int) -> tuple[Array, Array]:
-        """Features for a first clustering (n x m), and which of their entries are observed."""
+        """Features for the initial clustering (n x m), and a mask of their observed entries."""
         if self.shared_graph is not None:
             return self.shared_graph.walk.Z, np.ones(self.shared_graph.walk.Z.shape, dtype=bool)
         return joint_features(self.operators, self.rows, self.n, rank=max(3 * n_clusters, 10))
@@ -118,7 +118,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         project: Callable[[Array], Array],
         rho: float,
     ) -> tuple[Shard, list[ViewMessage]]:
-        """New samples as a shard that reaches to the training samples, and the messages of its views."""
+        """New samples as a shard, with kernels to the training samples, and the messages of its views."""
         crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
         positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
         shared_graph = (
@@ -137,7 +137,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
 
     @property
     def samples(self) -> NewSamples:
-        """The training samples in the form of new ones."""
+        """The training samples, in the form of new samples."""
         views = dict(enumerate(self.views))
         return NewSamples(
             {a: view.geometry.X for a, view in views.items()},
@@ -146,8 +146,8 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         )
 
     def new_samples(self, views: Views) -> NewSamples:
-        """New samples brought to the scale of the training samples."""
-        present = telling(views, [view.scaler for view in self.views], least=0)
+        """Scale new samples like the training samples."""
+        present = informative_presence(views, [view.scaler for view in self.views], least=0)
         rows = {a: where for a, where in enumerate(rows_of_views(present)) if present[:, a].any()}
         scaled = {a: scale_block(self.views[a].scaler, views.blocks[a][where]) for a, where in rows.items()}
         return NewSamples(scaled, rows, len(views))
@@ -155,7 +155,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
 
 @dataclass(frozen=True)
 class NewSamples:
-    """Scaled views of new samples, under the positions of those views they have."""
+    """Scaled views of new samples, keyed by the positions of the views they have."""
 
     scaled: dict[int, Any]
     rows: dict[int, Rows]
@@ -163,18 +163,18 @@ class NewSamples:
 
     @classmethod
     def of_one_view(cls, a: int, X: Any) -> NewSamples:
-        """Samples of which only one view, already scaled, is known."""
+        """Samples with a single view, already scaled."""
         return cls({a: X}, {a: slice(None)}, X.shape[0])
 
     def present(self, n_views: int) -> Array:
-        """Which sample has which view (n x v)."""
+        """Mask of the views that each sample has (n x v)."""
         present = np.zeros((self.n, n_views), dtype=bool)
         for a, where in self.rows.items():
             present[where, a] = True
         return present
 
     def taken(self, chosen: Array, views: Iterable[int]) -> NewSamples:
-        """The samples at rising positions, with some of their views."""
+        """Select samples at increasing positions, and some of their views."""
         scaled, rows = {}, {}
         for a in views:
             has = np.zeros(self.n, dtype=bool)
@@ -190,7 +190,7 @@ class NewSamples:
 def _shared_graph(
     kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
 ) -> SharedGraph | None:
-    """The graph that views share, where there are several and a kernel asks for it."""
+    """The shared graph, if there are several views and a kernel uses it."""
     sharing = [kernel for kernel in kernels if isinstance(kernel, Diffusion) and kernel.share > 0.0]
     if len(geometries) < 2 or not sharing:
         return None
@@ -201,7 +201,7 @@ def _shared_graph(
 
 
 def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:
-    """The solution as new samples need it: ``P`` and the training memberships, in codebook form."""
+    """The solution in the form needed to place new samples: ``P`` and memberships as codebooks."""
     found = []
     for view, g, m in zip(problem.views, G, message, strict=True):
         operator, Pt = view.kernel.operator, combinations(g, rho)
@@ -219,7 +219,7 @@ def consensus_error(shard: Shard, block: ViewBlock, message: ViewMessage) -> flo
 
 
 def _reaching(message: ViewMessage, block: ViewBlock) -> ViewMessage:
-    """The message with a bound on the curvature that holds for new samples' degrees too."""
+    """The message with a bound on the curvature that also holds for the degrees of new samples."""
     if block.laplacian is None:
         return message
     return replace(message, sigma=max(message.sigma, float(block.laplacian.degree.max())))

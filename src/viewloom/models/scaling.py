@@ -144,10 +144,10 @@ def _looks_like_counts(X: Any) -> bool:
     return int(np.count_nonzero(values)) < 0.5 * X.shape[0] * X.shape[1]
 
 
-def telling(views: Views, scalers: list[Any], least: int = 2) -> Array:
-    """Which sample has which view (n x v); a profile of nothing but zeros says nothing: absent.
+def informative_presence(views: Views, scalers: list[Any], least: int = 2) -> Array:
+    """Mask of the views that each sample has (n x v), where a profile of zeros counts as missing.
 
-    Unless that leaves a sample without any view, or a view with fewer than `least` samples to learn from.
+    Such profiles are kept if the sample would have no view left, or the view fewer than `least` samples.
     """
     present = views.present.copy()
     for a, scaler in enumerate(scalers):

@@ -1,4 +1,4 @@
-"""A bar with the time left, for work that takes longer than a moment."""
+"""Progress bars with the remaining time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def unseen(count: int) -> None:
-    """Nobody looks."""
+def no_progress(count: int) -> None:
+    """Ignore progress."""
 
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of finished units; draws a bar if asked to."""
+    """Yield a function to call with the number of finished units; draw a bar if `show`."""
     if not (show and sys.stderr.isatty()):
-        yield unseen
+        yield no_progress
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -28,8 +28,8 @@ def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int],
         yield lambda count: bar.advance(task, count)
 
 
-def told(function: Callable[..., T], advance: Callable[[int], None]) -> Callable[..., T]:
-    """The function, which tells a bar whenever it is done."""
+def with_progress(function: Callable[..., T], advance: Callable[[int], None]) -> Callable[..., T]:
+    """Wrap a function so that every call advances a progress bar by one."""
 
     def wrapped(*args: Any) -> T:
         result = function(*args)

@@ -1,4 +1,4 @@
-"""What happened in each iteration, and whether there is any point in another."""
+"""History of the iterations and the convergence criterion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ History = dict[str, list]  # one entry per iteration
 
 
 def new_history() -> History:
-    """A history without entries."""
+    """An empty history."""
     names = ("objective", "reconstruction", "consensus", "smoothness", "weights", "seconds")
     return {name: [] for name in names}
 
@@ -24,6 +24,6 @@ def record(history: History, J: float, terms: Terms, beta: Array, seconds: float
 
 
 def has_converged(history: History, tol: float) -> bool:
-    """Whether the objective fell by less than the share `tol` in the last iteration."""
+    """Whether the relative decrease of the objective in the last iteration is at most `tol`."""
     objectives = history["objective"]
     return len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2])

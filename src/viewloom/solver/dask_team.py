@@ -1,12 +1,12 @@
 """A team of Dask workers, each of which holds the shards of consecutive blocks of rows.
 
-A lot of blocks lives on one worker, in an actor that keeps its shards between calls and adds their
-results up before it sends them. Rows are read, or computed by Dask, where their shard is; the client
-sees k x k and k x m sums, and memberships at the end.
+A lot is a group of consecutive blocks on one worker. Its actor keeps the shards between calls and adds
+their results up before sending them. Rows are read, or computed by Dask, on the worker of their shard;
+the client receives k x k and k x m sums, and the memberships at the end.
 
-A shard is a function of its rows and of the calls made since. Calls are small and are kept, so that a
-lot whose worker dies is built again elsewhere and told them all once more: it then is, bit for bit,
-what was lost.
+The state of a shard depends only on its rows and on the calls made so far. Calls are small and are
+logged: if a worker is lost, its lot is rebuilt on another worker and all calls are repeated, which
+restores the state bit for bit.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from viewloom.runtime.threads import one_blas_thread, one_openmp_thread, one_thr
 from viewloom.solver.shard import Shard
 
 Make = Callable[[Any], Shard]
-ATTEMPTS, PAUSE_SECONDS = 4, 0.5  # to complete a call when workers are lost, and between
-RESTART_SECONDS = 10.0  # that a nanny has to bring a lost worker back, before others take its place
-LONELY_SECONDS = 60.0  # that it has where there are no others
-POLL_SECONDS = 2.0  # between looks at whether a silent worker is still there
+ATTEMPTS, PAUSE_SECONDS = 4, 0.5  # attempts to complete a call when workers are lost, and the pause between
+RESTART_SECONDS = 10.0  # time for a nanny to restart a lost worker, before other workers replace it
+LONELY_SECONDS = 60.0  # the same if there are no other workers
+POLL_SECONDS = 2.0  # interval of checks whether a worker that does not answer is still alive
 PROBE_ROWS = 64
-WORKING_BYTES = 2**27  # for the libraries, and for every thread that makes a shard of a block
+WORKING_BYTES = 2**27  # reserved for libraries, and once more for every thread that makes a shard
 BUILD_FIRST = 10  # priority of making shards over computing more rows
 TRIM_SETTING = "MALLOC_TRIM_THRESHOLD_"
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
-KEPT_BYTES, MAPPED_BYTES = 2**26, 2**25  # free memory that an arena keeps; arrays that it need not hold
+KEPT_BYTES, MAPPED_BYTES = 2**26, 2**25  # free memory kept by an arena; size from which arrays are mapped
 
 
 class Lost(Exception):
-    """A worker went away."""
+    """A worker was lost."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function of every shard, with the same arguments or with a part for each."""
+    """A function to apply to every shard, with the same arguments or with one part for each."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -59,11 +59,11 @@ class Call:
     summed: bool = False
 
     def of(self, blocks: slice) -> Call:
-        """The call, as those blocks need it."""
+        """The call restricted to the given blocks."""
         return self if self.parts is None else replace(self, parts=self.parts[blocks])
 
     def on(self, shards: Sequence[Shard], pool: ThreadPoolExecutor) -> list[Any]:
-        """Results in the order of rows, or their sum."""
+        """Apply the function to shards; return the results in the order of rows, or their sum."""
         given = [self.args] * len(shards) if self.parts is None else [(part,) for part in self.parts]
         with one_blas_thread():
             found = list(pool.map(lambda shard, args: self.function(shard, *args), shards, given))
@@ -72,13 +72,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of a call; whatever else is raised by an actor means that its worker was lost."""
+    """An error raised by a call; any other error from an actor means that its worker was lost."""
 
     error: Exception
 
 
 class Host:
-    """The actor: shards of a lot, run in as many threads as their worker has."""
+    """The actor that holds the shards of a lot; uses as many threads as its worker has."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         from distributed import get_worker
@@ -89,7 +89,7 @@ class Host:
         self.pool = ThreadPoolExecutor(threads, initializer=one_openmp_thread)
 
     def run(self, calls: Sequence[Call]) -> list[Any] | Failure:
-        """Run calls in order; results of the last."""
+        """Run calls in order; return the results of the last."""
         found: list[Any] = []
         try:
             for call in calls:
@@ -101,14 +101,14 @@ class Host:
 
 @dataclass(eq=False)
 class Lot:
-    """Consecutive blocks of rows that live on one worker."""
+    """Consecutive blocks of rows on one worker."""
 
     blocks: slice
     ranges: list[tuple[int, int]]
     address: str = ""
     held: Any = None  # the future that keeps the actor alive
-    actor: Any = None  # None where there is nobody to ask
-    done: int = 0  # calls that the actor has run
+    actor: Any = None  # None if no worker holds the lot
+    done: int = 0  # number of calls that the actor has run
 
     @property
     def rows(self) -> int:
@@ -116,23 +116,23 @@ class Lot:
         return self.ranges[-1][1] - self.ranges[0][0]
 
     def ask(self, log: Sequence[Call]) -> Any:
-        """Send the calls that were not run yet: a future, or None where the worker is known to be gone."""
+        """Send the calls that were not run yet; return a future, or None if the worker is lost."""
         with suppress(RuntimeError):
             return self.actor.run([call.of(self.blocks) for call in log[self.done :]])
 
     def answer(self, reply: Any) -> list[Any]:
-        """Results of the calls that were sent."""
+        """Wait for the results of the calls that were sent."""
         try:
             found = _received(reply, lambda: self.held.status == "finished")
         except Exception as error:
-            raise Lost from error.with_traceback(None)  # no cycle through the frames of this team
+            raise Lost from error.with_traceback(None)  # no reference cycle through the frames of this team
         if isinstance(found, Failure):
             raise found.error
         return found
 
     def drop(self) -> None:
-        """Have the actor forgotten; distributed's own references to it are cycles that linger."""
-        with suppress(Exception):  # a closed client has forgotten everything
+        """Release the actor explicitly: distributed keeps references to it in cycles."""
+        with suppress(Exception):  # a closed client has already released it
             self.held.cancel()
         self.held = self.actor = None
         self.done = 0
@@ -155,9 +155,9 @@ class Cluster:
 
     @classmethod
     def of(cls, make: Make, blocks: Blocks) -> Cluster:
-        """Deal blocks to the workers of the running client; shards are made with the first call.
+        """Distribute blocks over the workers of the running client; shards are made at the first call.
 
-        Blocks are cut anew, so that every thread has the same number of rows: see `ranges`.
+        Blocks are divided again, so that every thread has the same number of rows: see `ranges`.
         """
         client = running_client()
         workers = _workers(client)
@@ -172,19 +172,19 @@ class Cluster:
         return self.blocks.ranges
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(shard, *args)`` of every shard, in the order of rows."""
+        """``function(shard, *args)`` for every shard, in the order of rows."""
         return list(chain.from_iterable(self._run(Call(function, args))))
 
     def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
-        """``function(shard, part)`` of every shard and its part."""
+        """``function(shard, part)`` for every shard and its part."""
         return list(chain.from_iterable(self._run(Call(function, parts=parts))))
 
     def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
-        """Lists added up over shards, on every worker first."""
+        """Lists added up over shards, first on every worker."""
         return _add_up(self._run(Call(function, args, summed=True)))
 
     def _run(self, call: Call) -> list[list[Any]]:
-        """Results of every lot; lots whose worker is lost are built again and catch up."""
+        """Results of every lot; lots whose worker is lost are rebuilt and repeat the logged calls."""
         self.log.append(call)
         try:
             return self._completed()
@@ -207,7 +207,7 @@ class Cluster:
         )
 
     def _answers(self, lots: list[Lot]) -> dict[Lot, list[Any]]:
-        """Results of the last call of the log, of lots that answer."""
+        """Results of the last logged call, for the lots whose worker answers."""
         replies = [lot.ask(self.log) for lot in lots]
         results = {}
         for lot, reply in zip(lots, replies, strict=True):
@@ -219,7 +219,7 @@ class Cluster:
         return results
 
     def _place(self, lots: list[Lot]) -> None:
-        """Build lots on the workers that have least to do; those that fail stay without an actor."""
+        """Build lots on the workers with the fewest rows; lots that fail have no actor."""
         if not lots:
             return
         self._find_homes(lots)
@@ -248,7 +248,7 @@ class Cluster:
         check_memory(added, {address: _room(workers[address]) for address in added}, self.row_bytes)
 
     def _awaited_workers(self) -> dict[str, Any]:
-        """Workers that are there; lost ones get a moment to return."""
+        """Current workers, after waiting for lost ones to restart."""
         began = time.monotonic()
         while len(workers := _workers(self.client)) < len(self.lots):
             patience = RESTART_SECONDS if workers else LONELY_SECONDS
@@ -263,7 +263,7 @@ class Cluster:
         return workers
 
     def _hosted(self, lot: Lot, make: Any) -> Any:
-        """A future of an actor with the shards of a lot, all on one worker."""
+        """A future of the actor that holds the shards of a lot, all on one worker."""
         here = {"workers": [lot.address], "pure": False}
         shards = []
         for rows, parts in zip(lot.ranges, self._delivered(lot), strict=True):
@@ -273,7 +273,7 @@ class Cluster:
         return self.client.submit(Host, shards, actor=True, **here)
 
     def _delivered(self, lot: Lot) -> Iterator[list[Any]]:
-        """Parts of every block on their way to its worker: computed there, to be read there, or sent."""
+        """Parts of every block for its worker: computed there, read there, or sent."""
         blocks = [self.blocks.parts(*rows) for rows in lot.ranges]
         lazy = [part for part in chain.from_iterable(blocks) if is_lazy(part)]
         computed = iter(self.client.compute(lazy, workers=[lot.address], allow_other_workers=True))
@@ -293,14 +293,14 @@ class Cluster:
             raise Lost from error
 
     def _settled(self, lot: Lot) -> Any:
-        """The actor, once its shards are made."""
+        """Wait until the shards are made; return the actor."""
         if lot.held is None:
             raise Lost
         try:
             return _received(lot.held, lambda: lot.address in _workers(self.client))
         except Exception as error:
             if lot.address in _workers(self.client):
-                raise  # not the worker's fault
+                raise  # the worker is alive: an error of the computation
             raise Lost from error.with_traceback(None)
 
 
@@ -320,7 +320,7 @@ def running_client() -> Any:
 
 
 def deal_out(blocks: Blocks, count: int) -> list[Lot]:
-    """Consecutive blocks for each of `count` workers, of about as many rows."""
+    """Group consecutive blocks for `count` workers, with about the same number of rows each."""
     shares = [count * (start + stop) // (2 * blocks.n) for start, stop in blocks.ranges]
     lots = []
     for _, group in groupby(range(len(shares)), key=shares.__getitem__):
@@ -331,16 +331,16 @@ def deal_out(blocks: Blocks, count: int) -> list[Lot]:
 
 
 def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
-    """A shard, on the worker that will hold it."""
+    """Make a shard, on the worker that will hold it."""
     with one_thread():
         return make(assemble(names, parts, present, features))
 
 
 def keep_freed_memory() -> None:
-    """Let a worker use freed memory again.
+    """Let a worker reuse freed memory.
 
-    Dask has glibc give back whatever exceeds 64 KiB. Every temporary array is then mapped anew and
-    filled with zeros by the system, which takes as long as the iteration itself.
+    Dask makes glibc return free memory above 64 KiB to the system. Every temporary array is then mapped
+    again and filled with zeros, which takes as long as the iteration itself.
     """
     if TRIM_SETTING in os.environ:
         with suppress(OSError, AttributeError):  # another C library
@@ -350,7 +350,7 @@ def keep_freed_memory() -> None:
 
 
 def bytes_per_row(make: Make, blocks: Blocks) -> float:
-    """Memory that a sample takes on its worker: factors, ties, memberships, and features unless in a file."""
+    """Bytes per sample on a worker: factors, graph, memberships, and features unless read from a file."""
     stop = min(PROBE_ROWS, blocks.n)
     views = blocks.read(0, stop)
     shard = make(views)
@@ -371,7 +371,7 @@ def _row_bytes(X: Any) -> float:
 
 
 def check_memory(rows: Mapping[str, int], room: Mapping[str, float], row_bytes: float) -> None:
-    """Say so before workers begin to spill."""
+    """Raise an error if the rows do not fit into the memory of the workers."""
     for address, count in rows.items():
         need, have = count * row_bytes / 2**20, max(room[address], 0.0) / 2**20
         if need > have:
@@ -383,7 +383,7 @@ def check_memory(rows: Mapping[str, int], room: Mapping[str, float], row_bytes: 
 
 
 def _room(worker: Mapping[str, Any]) -> float:
-    """Bytes that shards may take before a worker begins to spill."""
+    """Bytes available for shards before a worker begins to spill to disk."""
     from dask import config
 
     share = config.get("distributed.worker.memory.target") or 1.0
@@ -392,21 +392,21 @@ def _room(worker: Mapping[str, Any]) -> float:
 
 
 def _workers(client: Any) -> dict[str, Any]:
-    """Workers that the scheduler knows.
+    """Workers known to the scheduler.
 
-    `client.scheduler_info` may return what the client itself asked for meanwhile: all but workers.
+    `client.scheduler_info` is not used: it may return a concurrent request of the client, without workers.
     """
     try:
         known = client.sync(client.scheduler.identity, n_workers=-1)
     except (OSError, RuntimeError, AttributeError) as error:  # the last: a closed client has no scheduler
         raise WorkerError(
-            "The Dask scheduler cannot be reached any more: start a cluster, and fit again."
+            "The Dask scheduler can no longer be reached: start a cluster and fit again."
         ) from error
     return dict(known["workers"])
 
 
 def _received(future: Any, alive: Callable[[], bool]) -> Any:
-    """The result of a future; an error as soon as nobody is there to give it."""
+    """Wait for the result of a future; raise `Lost` as soon as its worker is no longer alive."""
     while True:
         try:
             return future.result(timeout=POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper over shards: small matrices out, sums back, weights, until nothing moves."""
+"""Algorithm 1 of the paper over shards: send small matrices, collect sums, update weights, repeat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Settings:
-    """Constants of the problem, one entry per view, and how long to try."""
+    """Constants of the problem, with one entry per view, and stopping parameters."""
 
     lam: Array
     theta: Array
@@ -33,10 +33,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """Where the loop ended. The memberships are in the shards."""
+    """Result of the loop. The memberships are held by the shards."""
 
     beta: Array
-    message: list[ViewMessage]  # P of every view in small form
+    message: list[ViewMessage]  # P of every view in compact form
     sums: list[ViewSums]
     history: History
     objective: float
@@ -44,7 +44,7 @@ class Result:
 
     @property
     def n_iter(self) -> int:
-        """Iterations made."""
+        """Number of iterations."""
         return len(self.history["objective"])
 
 
@@ -53,11 +53,11 @@ def solve(
     settings: Settings,
     progress: Callable[[int, float], None] | None = None,
 ) -> Result:
-    """Minimise Eq. 4 from the memberships in the shards.
+    """Minimise Eq. 4, starting from the memberships in the shards.
 
-    One iteration reads every kernel once: ``P`` of every view, ``G`` of every view, ``G_star``,
-    ``beta``, in the order of Algorithm 1. Each block minimises or decreases the objective, so the
-    history never increases.
+    One iteration reads every kernel once. It updates ``P`` and ``G`` of every view, ``G_star`` and
+    ``beta``, in the order of Algorithm 1. Each update minimises or decreases the objective, so the
+    objective never increases.
     """
     sums = team.total(Shard.sums)
     beta = np.full(len(settings.lam), 1.0 / len(settings.lam))
@@ -82,7 +82,7 @@ def solve(
 
 
 def broadcast(sums: list[ViewSums], beta: Array, settings: Settings) -> list[ViewMessage]:
-    """``P`` of every view (Eq. 5) in small form, with the constants its samples need."""
+    """``P`` of every view (Eq. 5) in compact form, with the constants of the view."""
     weights = beta**settings.gamma * settings.calibration.slope
     messages = []
     for a, view in enumerate(sums):
@@ -94,7 +94,7 @@ def broadcast(sums: list[ViewSums], beta: Array, settings: Settings) -> list[Vie
 
 
 def evaluate(message: list[ViewMessage], sums: list[ViewSums], traces: Array) -> Terms:
-    """The terms of every ``q`` at the ``P`` of the message and the memberships behind the sums."""
+    """The terms of every ``q`` at the ``P`` of the message and the memberships of the sums."""
     errors = [
         reconstruction(trace, view.fit, m.A, view.S)
         for trace, view, m in zip(traces, sums, message, strict=True)

@@ -1,6 +1,6 @@
 """Non-negative factorisation by multiplicative updates: the solver of the paper's baselines.
 
-Notation of `viewloom.solver.objective`; data and centroids stand in the place of kernel and ``P``:
+Notation of `viewloom.solver.objective`, with data and centroids in place of kernel and ``P``:
 
 ======== =========== =================================================================
 symbol   shape       meaning
@@ -15,10 +15,10 @@ Eq. 3, with Eq. 2 as ``gamma = 0`` and Eq. 1 as a single view::
     J   = sum_a beta_a^gamma (n / n_a) q_a
     q_a = ||X - F G||^2 + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
 
-The factor ``n / n_a`` compares views per observed sample; it is one where nothing is missing. As in the paper
-nothing fixes the scale: ``F G`` stays the same when ``G`` shrinks and ``F`` grows, but both penalties shrink
-with ``G``. So with ``theta > 0`` or ``lam > 0`` the objective creeps on falling, and `tol` decides where it
-stops.
+The factor ``n / n_a`` makes losses of views comparable per observed sample; it is one if no view is missing.
+As in the paper, the scale is not determined: ``F G`` stays the same when ``G`` shrinks and ``F`` grows, but
+both penalties shrink with ``G``. So with ``theta > 0`` or ``lam > 0`` the objective keeps decreasing slowly,
+and `tol` decides where the iterations stop.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from viewloom.solver.updates import update_beta, update_G_star
 
 Array = np.ndarray
 TINY = 1e-200  # least denominator; a larger one only shortens the step
-NEW_SAMPLE_STEPS = 300  # the same for all samples: none depends on which others it comes with
+NEW_SAMPLE_STEPS = 300  # fixed, so that the result of a sample does not depend on the other new samples
 
 
 @dataclass(frozen=True)
 class ViewProblem:
-    """What is known of one view: its data, and the constants of its loss."""
+    """Data of one view, and the constants of its loss."""
 
     X: Any  # d x n_a, dense or sparse
-    rows: Array  # which samples have the view
+    rows: Array  # samples that have the view
     squared_norm: float  # ||X||^2
     lam: float
-    theta: float  # 0 where there is no graph
+    theta: float  # 0 if there is no graph
     W: Operator | None
     degree: Array  # n_a
 
@@ -64,7 +64,7 @@ class ViewProblem:
         graph: Any = None,
         name: str = "X",
     ) -> Self:
-        """From a view with samples in rows (n x d), of which `rows` are observed."""
+        """Build the problem of a view with samples in rows (n x d), of which `rows` are observed."""
         X = X[rows].astype(np.float64)
         values = X.data if sp.issparse(X) else X
         squared_norm = float(np.sum(values**2))
@@ -80,7 +80,7 @@ class ViewProblem:
 
 @dataclass(frozen=True)
 class Factors:
-    """``X ~ F G``, with the products that updates and objective share."""
+    """``X ~ F G``, with the products used by both the updates and the objective."""
 
     F: Array  # d x k
     FX: Array  # F^T X, k x n_a
@@ -96,11 +96,11 @@ class Factors:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the iteration ended."""
+    """Result of the iterations."""
 
     factors: list[Factors]
     G_star: Array
-    pull: Array  # beta^gamma lam n / n_a, what a view counts in the consensus
+    pull: Array  # beta^gamma lam n / n_a, the weight of a view in the consensus
     beta: Array
     history: History
     converged: bool
@@ -109,7 +109,7 @@ class Solution:
 def update_F(F: Array, XG: Array, S: Array) -> Array:
     """``F <- F * (X G^T) / (F G G^T)``, from ``XG = X G^T`` (d x k) and ``S = G G^T`` (k x k).
 
-    Lee and Seung's step for ``||X - F G||^2`` (first term of Eq. 1 to 3); never increases it.
+    The step of Lee and Seung for ``||X - F G||^2`` (first term of Eq. 1 to 3), which never increases it.
     """
     return np.asarray(F * XG / np.maximum(F @ S, TINY))
 
@@ -117,7 +117,7 @@ def update_F(F: Array, XG: Array, S: Array) -> Array:
 def update_G(factors: Factors, view: ViewProblem, target: Array) -> Array:
     """``G <- G * (F^T X + lam G_star + theta G W) / (F^T F G + lam G + theta G D)``; `target` is ``G_star``.
 
-    Cai et al.'s step for ``q`` at fixed ``F``. It is ``G - grad / (2 B)`` with the diagonal
+    The step of Cai et al. for ``q`` at fixed ``F``. It is ``G - grad / (2 B)`` with the diagonal
     ``B = (F^T F G + lam G + theta G D) / G``. Half the Hessian, ``F^T F + lam + theta (D - W)``, is at most
     ``2 B``, as ``F^T F <= (F^T F G) / G`` for non-negative matrices and ``-W <= D``. So ``q`` never
     increases, for any ``W >= 0``.
@@ -129,7 +129,7 @@ def update_G(factors: Factors, view: ViewProblem, target: Array) -> Array:
 
 
 def centroids(X: Any, G: Array) -> Array:
-    """Means of the samples weighted by their memberships (d x k), the start of ``F``."""
+    """Means of the samples weighted by their memberships (d x k), the initial ``F``."""
     return np.asarray((X @ G.T) / np.maximum(G.sum(axis=1), TINY))
 
 
@@ -162,9 +162,9 @@ def solve(
     tol: float,
     progress: Callable[[int, float], None],
 ) -> Solution:
-    """Minimise Eq. 3 from one start ``G_star`` (k x n): ``F``, ``G``, ``G_star``, ``beta`` in turn.
+    """Minimise Eq. 3 from initial ``G_star`` (k x n) by updating ``F``, ``G``, ``G_star``, ``beta`` in turn.
 
-    One iteration reads every ``X`` twice and every ``W`` once. No block increases the objective.
+    One iteration reads every ``X`` twice and every ``W`` once. No update increases the objective.
     """
     n, rows = G_star.shape[1], [view.rows for view in views]
     lam, theta = np.array([view.lam for view in views]), np.array([view.theta for view in views])
@@ -190,7 +190,7 @@ def solve(
 
 
 def place(views: list[ViewProblem], F: list[Array], pull: Array, n: int) -> tuple[list[Factors], Array]:
-    """Memberships of new samples: ``G`` and ``G_star`` in turn at fixed ``F`` and weights, from all alike."""
+    """Memberships of new samples: ``G`` and ``G_star`` in turn at fixed ``F`` and weights."""
     rows = [view.rows for view in views]
     G_star = np.full((F[0].shape[1], n), 1.0 / F[0].shape[1])
     factors = [
@@ -211,7 +211,7 @@ def _start(view: ViewProblem, G: Array) -> Factors:
 
 
 def _step(view: ViewProblem, old: Factors, target: Array) -> Factors:
-    """``F``, then ``G`` of one view."""
+    """Update ``F``, then ``G`` of one view."""
     F = update_F(old.F, np.asarray(view.X @ old.G.T), old.G @ old.G.T)
     factors = Factors.of(view, F, old.G, old.GW)
     G = update_G(factors, view, target)

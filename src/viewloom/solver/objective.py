@@ -1,4 +1,4 @@
-"""The objective, written once: loop, tests, history and report read the same numbers.
+"""The objective, defined in one place for the loop, the history, the tests and the report.
 
 ======== =========== =============================================================
 symbol   shape       meaning
@@ -9,9 +9,9 @@ G        k x n       memberships of one view
 P        n x k       centroids of one view as combinations of samples
 G_star   k x n       consensus memberships
 beta     v           view weights, ``sum(beta) = 1``
-lam      v           pull of the consensus
-theta    v           smoothness along the graph
-gamma    scalar      order of the weights
+lam      v           strength of the consensus term
+theta    v           strength of the smoothness term
+gamma    scalar      exponent of the view weights
 ======== =========== =============================================================
 
 Eq. 4::
@@ -21,14 +21,14 @@ Eq. 4::
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
 
-The published form has ``c = s = 1`` and ``o = delta = rho = 0``. With calibration ``o_a``
-is the least reconstruction error that any memberships could reach and ``o_a + s_a`` that of a
-single cluster, both constants of the view.
+The published form has ``c = s = 1`` and ``o = delta = rho = 0``. With calibration, ``o_a`` is the
+least reconstruction error that any memberships can reach and ``o_a + s_a`` the error of a single
+cluster; both are constants of the view.
 
-Why ``rho`` (sharpness): with ``rho = 0`` memberships may soften for nothing, even on the simplex.
-Mixing all of them with the uniform ones leaves ``P G`` as it was, because the centroids move
-outwards to match, while both regularisers shrink. The second part of ``e_a`` charges for that; it
-equals the first where memberships are hard.
+The sharpness ``rho`` makes the problem well-posed. With ``rho = 0`` memberships can become softer at
+no cost, even on the simplex: mixing all of them with uniform memberships leaves ``P G`` unchanged,
+because the centroids move outwards, while both regularisers shrink. The second part of ``e_a``
+penalises this; it equals the first part if memberships are hard.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ import numpy as np
 from viewloom.kernels.operators import Moments, Operator
 
 Array = np.ndarray
-EVEN = 50.0  # from this gamma on weights hardly differ, and powers of it overflow
+EVEN = 50.0  # largest exponent: weights hardly differ from here on, and larger powers overflow
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The three terms of ``q``, one entry per view, without their factors."""
+    """The three terms of ``q`` without their factors, with one entry per view."""
 
     reconstruction: Array
     consensus: Array
@@ -61,10 +61,10 @@ class Terms:
 class Calibration:
     """Constants of each view that make losses comparable: ``c ((q - o) / s + delta)``.
 
-    ``o`` (offset) and ``o + s`` are the reconstruction errors of the best and of no clustering (see
-    `explained_range`). ``delta`` (doubts) is the share of a view's structure that no other view
-    bears out; it keeps a view from earning weight by pulling the consensus to itself. ``c``
-    (charge) is for views that are given more than once (see `shared_vote`).
+    ``o`` (offset) and ``o + s`` are the reconstruction errors of the best clustering and of a single
+    cluster (see `explained_range`). ``delta`` (doubts) is the share of a view's structure that other
+    views do not support; it prevents a view from gaining weight by pulling the consensus towards
+    itself. ``c`` (charge) corrects for near-duplicate views (see `shared_vote`).
     """
 
     offset: Array
@@ -78,39 +78,40 @@ class Calibration:
 
     @property
     def slope(self) -> Array:
-        """How much a calibrated loss rises with ``q``."""
+        """Derivative of the calibrated loss with respect to ``q``."""
         return self.charge / self.scale
 
     @classmethod
     def identity(cls, n_views: int) -> Calibration:
-        """The published form: losses as they are."""
+        """The published form: losses without calibration."""
         return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views), np.ones(n_views))
 
     @classmethod
     def of(
         cls, operators: Sequence[Operator | Moments], n_clusters: int, doubts: Array, charge: Array
     ) -> Calibration:
-        """Constants of each view, from the spectrum of its centred kernel."""
+        """Compute the constants of each view from the spectrum of its centred kernel."""
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
         return cls(ranges[:, 0], ranges[:, 1], doubts, charge)
 
 
 def shared_vote(copies: Array, gamma: float) -> Array:
-    """``c = m^(gamma - 1)`` for a view that is there m times, so that copies share one vote.
+    """``c = m^(gamma - 1)`` for a view with m copies, so that the copies share the weight of one view.
 
-    m copies of a view with weight ``beta / m`` each then cost what the view alone costs with
-    ``beta``: ``m c (beta / m)^gamma q = beta^gamma q``. Without it a view gains by being given twice.
+    The loss of m copies with weight ``beta / m`` each then equals the loss of the single view with
+    weight ``beta``: ``m c (beta / m)^gamma q = beta^gamma q``. Without this factor a view would gain
+    weight by being passed twice.
     """
     return np.asarray(copies ** min(gamma - 1.0, EVEN))
 
 
 def explained_range(operator: Operator | Moments, n_clusters: int) -> tuple[float, float]:
-    """Least reconstruction error possible, and how far a single cluster lies above it.
+    """Least possible reconstruction error, and the difference to the error of a single cluster.
 
-    Memberships that sum to one span the constant vector, so ``P G`` projects on a space that holds
-    ``1 / sqrt(n)`` and k - 1 further directions. By Ky Fan the error is at least ``tr(K_c)`` minus
-    the ``k - 1`` largest eigenvalues of the centred kernel ``K_c``, and one cluster leaves
-    ``tr(K_c)``.
+    Memberships that sum to one span the constant vector, so ``P G`` projects onto a space that contains
+    ``1 / sqrt(n)`` and k - 1 further directions. By Ky Fan's theorem the error is at least ``tr(K_c)``
+    minus the ``k - 1`` largest eigenvalues of the centred kernel ``K_c``. The error of a single cluster
+    is ``tr(K_c)``.
     """
     total = max(operator.trace() - operator.size * operator.mean(), 0.0)
     best = float(operator.centred_spectrum(min(n_clusters - 1, operator.size)).clip(0.0).sum())

@@ -1,15 +1,15 @@
-"""Where new samples belong, at centroids and weights that stay as they are.
+"""Consensus memberships of new samples, at fixed centroids and weights.
 
-Nothing ties new samples to each other, so each is a small convex problem of its own: with
+New samples do not depend on each other, so each is a separate small convex problem: with
 ``H = (1 - rho) A + theta D`` and ``b = P^T K - rho / 2 diag(A) + theta G W``, both of one view (see
 `viewloom.solver.updates.Quadratic`)::
 
     min over g_a, s   sum_a w_a (g_a^T H_a g_a - 2 b_a^T g_a + lam_a ||g_a - s||^2)
 
-The best ``s`` is the mean of ``g_a``, weighted by the pulls ``w_a lam_a``. With that put in, samples that
-have the same views share one matrix in k v unknowns. What remains is to keep the ``g_a`` where memberships
-may be. For few samples it is found which of them are zero, turn by turn: a handful of small equations each.
-For many, the matrix is inverted once, and ADMM takes turns between the two for all samples at once.
+The optimal ``s`` is the mean of ``g_a``, weighted by ``w_a lam_a``. After substitution, samples that have
+the same views share one matrix in k v unknowns; it remains to constrain the ``g_a`` to valid memberships.
+Few samples are solved by an active-set method, with a few small systems of equations each. For many samples
+the matrix is inverted once, and ADMM solves all of them together.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from viewloom.solver.updates import project_simplex
 
 Array = np.ndarray
 Project = Callable[[Array], Array]
-LEAST_PULL = 1e-12  # of the strongest: views with less do not move the consensus
+LEAST_PULL = 1e-12  # relative to the largest: views with less do not move the consensus
 TOL, MOST_ROUNDS, CHECK_EVERY = 1e-8, 3000, 5
-RELAXED = 1.6  # steps a little too long get there sooner
-LEAST_CURVATURE = 1e-6  # of the largest
+RELAXED = 1.6  # over-relaxation, which speeds up ADMM
+LEAST_CURVATURE = 1e-6  # relative to the largest
 CACHED_SAMPLES = 1024
-FEW_SAMPLES, FEW_UNKNOWNS, MOST_TURNS = 32, 64, 20  # for which equations are solved instead
-EVEN = 1e-12  # curvature towards the middle, for ties; memberships below it are zero
+FEW_SAMPLES, FEW_UNKNOWNS, MOST_TURNS = 32, 64, 20  # limits of the active-set method
+EVEN = 1e-12  # curvature towards uniform memberships, to break ties; memberships below it are zero
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one view asks of its samples; columns of those who lack it are zero."""
+    """The problem of one view; columns of samples without the view are zero."""
 
     H: Array  # k x k, at the largest degree
     b: Array  # k x n
-    slack: Array  # (n,), by how much theta D is less for a sample
+    slack: Array  # (n,), difference of theta D between the largest degree and that of the sample
     lam: float
     weight: float
 
     @classmethod
     def of(cls, block: ViewBlock, m: ViewMessage, rho: float, n: int) -> Part:
-        """The view of a shard of n new samples."""
+        """Build the problem of one view of a shard of n new samples."""
         k = len(m.A)
         H, b, slack = (1.0 - rho) * m.A, np.zeros((k, n)), np.zeros(n)
         b[:, block.rows] = block.kernel.lift(m.C) - rho / 2.0 * np.diagonal(m.A)[:, None]
@@ -65,15 +65,16 @@ def consensus_of(shard: Shard, message: list[ViewMessage], n: int) -> Array:
     Parameters
     ----------
     shard : Shard
-        Of the views that any of them has.
+        The new samples, with the views that at least one of them has.
     message : list of ViewMessage
-        Of the same views.
+        Messages of the same views.
     n : int
+        Number of new samples.
 
     Returns
     -------
     (k, n) array
-        Those of a sample do not depend on which others are placed with it, up to `TOL`.
+        Memberships of a sample do not depend on the other new samples, up to `TOL`.
     """
     parts = [Part.of(block, m, shard.rho, n) for block, m in zip(shard.blocks, message, strict=True)]
     G_star = np.empty((len(message[0].A), n))
@@ -83,7 +84,7 @@ def consensus_of(shard: Shard, message: list[ViewMessage], n: int) -> Array:
 
 
 def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
-    """Sets of views, and samples that have just these, as many at a time as the processor's cache holds."""
+    """Patterns of views, and the samples with each pattern, in chunks that fit the processor's cache."""
     present = np.zeros((n, len(rows)), dtype=bool)
     for a, where in enumerate(rows):
         present[where, a] = True
@@ -99,7 +100,7 @@ def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
 def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
     """Consensus memberships of samples that have the same views."""
     lam, weights = (np.array([getattr(part, name) for part in parts]) for name in ("lam", "weight"))
-    if not (weights * lam).any():  # nobody pulls: the plain mean of the views
+    if not (weights * lam).any():  # no view has weight: use the unweighted mean of the views
         weights = 1.0 / np.maximum(lam, LEAST_PULL)
         lam = np.maximum(lam, LEAST_PULL)
     counted = weights * lam > LEAST_PULL * (weights * lam).max()
@@ -116,7 +117,7 @@ def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
 
 
 def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
-    """The matrix of the problem (k v x k v) once the consensus is put in; pulls sum to one."""
+    """The matrix of the problem (k v x k v) after substituting the consensus; `pull` sums to one."""
     k, v = len(H[0]), len(H)
     Q = np.einsum("ij,ab->iajb", np.eye(k), np.diag(pull) - np.outer(pull, pull))
     for a in range(v):
@@ -128,7 +129,7 @@ def _minimised(Q: Array, b: Array, slack: Array, project: Project) -> Array:
     """Memberships (k x v x n) that minimise ``g^T Q g - 2 b^T g - sum(slack g^2)``."""
     k, v, n = b.shape
     sizes = np.diagonal(Q).reshape(k, v).mean(axis=0)
-    sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)  # of the curvature of each view
+    sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)  # scale of the curvature of each view
     b, slack = b.reshape(k * v, n), np.tile(slack, (k, 1))
     sums = np.tile(np.eye(v), k) if project is project_simplex else np.empty((0, k * v))
     few = n <= FEW_SAMPLES and k * v <= FEW_UNKNOWNS
@@ -139,10 +140,10 @@ def _minimised(Q: Array, b: Array, slack: Array, project: Project) -> Array:
 
 
 def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array | None:
-    """The minimum by equations for what is not zero, with ``E g = 1``; None where none is found.
+    """Minimise by a primal-dual active-set method, with ``E g = 1``; None if it does not converge.
 
-    Unknowns that come out negative are set to zero, and zeros that would rather grow are set free, until
-    there are neither (primal-dual active sets). Of equally good answers the most even one is found.
+    Unknowns that become negative are fixed at zero, and zeros with a negative gradient are released, until
+    there are neither. If the minimum is not unique, the most uniform solution is returned.
     """
     (m, n), c = b.shape, len(E)
     even = EVEN * sizes
@@ -157,7 +158,7 @@ def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array |
         except np.linalg.LinAlgError:
             return None
         slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
-        optimal = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # not so where a number is not finite
+        optimal = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # False for NaN
         if optimal.all():
             return _tidy(g[:, :m, 0].T, E)
         free[:, :m] ^= ~optimal
@@ -165,20 +166,20 @@ def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array |
 
 
 def _tidy(g: Array, E: Array) -> Array:
-    """What rounding left of zeros and ones, so that samples between two clusters are just between."""
+    """Remove rounding errors from zeros and sums, so that ties between clusters are exact."""
     g = np.where(g > EVEN, g, 0.0)
     return g / (E.T @ (E @ g)) if len(E) else g
 
 
 def _alternated(Q: Array, b: Array, slack: Array, sizes: Array, project: Project) -> Array:
-    """The minimum by ADMM; slack, where there is any, is made up for from one round to the next."""
-    root = np.sqrt(sizes)  # views count alike
+    """Minimise by ADMM; slack, if any, is taken from the previous iteration."""
+    root = np.sqrt(sizes)  # gives views equal scale
     values, U = scipy.linalg.eigh(Q / np.outer(root, root))
     step = float(np.sqrt(max(values[0], LEAST_CURVATURE * values[-1]) * values[-1])) or 1.0
     inverse = (U / (values.clip(0.0) + step)) @ U.T / root[:, None]
     given, kept = inverse / root, inverse * root * step
     offset, loose = given @ b, bool(slack.any())
-    x = z = project(np.zeros_like(b))  # all clusters alike
+    x = z = project(np.zeros_like(b))  # uniform memberships
     u = np.zeros_like(b)
     for number in range(1, MOST_ROUNDS + 1):
         x = kept @ (z - u) + (given @ (b + slack * x) if loose else offset)

@@ -1,8 +1,8 @@
-"""A block of samples with all their views: takes small matrices in, gives small sums out.
+"""Shards: blocks of samples with all their views, which receive small matrices and return small sums.
 
-Everything that grows with the number of samples lives here. The loop only ever sees k x k and k x m
-matrices (k x n for kernels that are stored entry by entry, which are never split), so that the same
-code runs on one shard or many.
+Everything that grows with the number of samples is held here. The loop only handles k x k and k x m
+matrices (k x n for kernels that are stored entry by entry, which are never split), so the same code
+runs on one shard or many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ViewMessage(
     tag="codebook",
     fields=("A", "C", "neighbours", "lam", "theta", "sigma", "weight"),
 ):
-    """What every shard must know of one view to move its memberships."""
+    """Matrices and constants of one view that every shard needs to update its memberships."""
 
     A: Array  # P^T K P, k x k
     C: Array  # lifts to P^T K, k x m
@@ -41,7 +41,7 @@ class ViewMessage(
 
 @dataclass(frozen=True)
 class ViewSums:
-    """Sums over the samples of one view; those of several shards add up."""
+    """Sums over the samples of one view; the sums of several shards can be added."""
 
     S: Array  # membership_gram(G, rho)
     kernel: Projection
@@ -73,7 +73,7 @@ class ViewSums:
 class ViewBlock:
     """One view of the samples of a shard."""
 
-    kernel: Any  # an Operator; the Cross of new samples
+    kernel: Any  # an Operator, or a Cross for new samples
     laplacian: Laplacian | None
     rows: Rows  # which samples of the shard have this view
     G: Array = field(default_factory=lambda: np.empty((0, 0)))
@@ -81,7 +81,7 @@ class ViewBlock:
 
 @dataclass
 class Shard:
-    """A block of samples: their kernels' rows, graphs' rows and memberships."""
+    """A block of samples: rows of their kernels and graphs, and memberships."""
 
     blocks: list[ViewBlock]
     project: Callable[[Array], Array]
@@ -89,7 +89,7 @@ class Shard:
     G_star: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def start(self, G_star: Array) -> None:
-        """Give every view the same memberships (rows of different views must mean the same cluster).
+        """Initialise all views with the same memberships, so that clusters correspond between views.
 
         Memberships have the precision of the kernels.
         """
@@ -99,14 +99,14 @@ class Shard:
             block.G = np.ascontiguousarray(G_star[:, block.rows])
 
     def move(self, message: list[ViewMessage], n_steps: int) -> list[Array]:
-        """Update ``G`` and ``G_star`` at the given ``P`` and weights; returns ``P^T K`` of every view."""
+        """Update ``G`` and ``G_star`` at the given ``P`` and weights; return ``P^T K`` of every view."""
         PtK = [block.kernel.lift(m.C) for block, m in zip(self.blocks, message, strict=True)]
         quadratics = [
             _quadratic(block, ptk, m, self.rho)
             for block, ptk, m in zip(self.blocks, PtK, message, strict=True)
         ]
         now = Memberships([block.G for block in self.blocks], self.G_star)
-        with one_blas_thread():  # products of k x k: threads only wait for each other
+        with one_blas_thread():  # k x k products are too small for several threads
             moved = update_G(now, quadratics, self.project, n_steps)
         self.G_star = moved.G_star
         for block, g in zip(self.blocks, moved.G, strict=True):
@@ -114,7 +114,7 @@ class Shard:
         return PtK
 
     def step(self, message: list[ViewMessage], n_steps: int) -> list[ViewSums]:
-        """`move`, and the sums over where that led."""
+        """Update the memberships by `move`, and return the sums at the new ones."""
         PtK = self.move(message, n_steps)
         return [
             self._sums(block, float(np.vdot(ptk, block.G)))
@@ -122,7 +122,7 @@ class Shard:
         ]
 
     def sums(self) -> list[ViewSums]:
-        """Sums at the present memberships, before there is any ``P``."""
+        """Sums at the current memberships, before the first ``P`` is known."""
         return [self._sums(block, 0.0) for block in self.blocks]
 
     def _sums(self, block: ViewBlock, fit: float) -> ViewSums:
@@ -137,24 +137,24 @@ class Shard:
 
 
 class Team(Protocol):
-    """Shards, wherever they are (see `viewloom.solver.teams`)."""
+    """A collection of shards in one or several processes (see `viewloom.solver.teams`)."""
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """First row of every shard, and one past its last."""
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(shard, *args)`` of every shard, in the order of rows."""
+        """``function(shard, *args)`` for every shard, in the order of rows."""
 
     def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
-        """``function(shard, part)`` of every shard and its part."""
+        """``function(shard, part)`` for every shard and its part."""
 
     def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
         """Lists, one entry per view, added up over shards."""
 
 
 def _quadratic(block: ViewBlock, PtK: Array, m: ViewMessage, rho: float) -> Quadratic:
-    # plain floats, since numpy's would raise single precision to double
+    # Python floats: numpy floats would promote single precision to double
     theta, sigma, lam, weight = map(float, (m.theta, m.sigma, m.lam, m.weight))
     # (1 - rho) g^T A g + rho diag(A)^T g: the quadratic form of a mixed reconstruction error
     A, B = (1.0 - rho) * m.A, PtK - (rho / 2.0 * np.diagonal(m.A)[:, None]).astype(PtK.dtype)

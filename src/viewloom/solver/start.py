@@ -1,4 +1,4 @@
-"""Where the iteration begins: memberships worth refining, the same for every view."""
+"""Initial memberships, the same for every view."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from viewloom.kernels.operators import Operator
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray
-SOFTNESS = 0.02  # how far a start lies from the vertex of the simplex
+SOFTNESS = 0.02  # distance of initial memberships from the vertex of the simplex
 KMEANS_RESTARTS = 10
 FILL_ROUNDS = 10
-MERGES, SPLITS, WORTH_TRYING = 3, 4, 0.7  # moves tried by `merge_and_split`; Lloyd's steps add to their gain
+# merges and splits tried by `merge_and_split`; least ratio of gain to cost, as Lloyd's steps add to the gain
+MERGES, SPLITS, WORTH_TRYING = 3, 4, 0.7
 
 
 def random_memberships(n: int, n_clusters: int, rng: np.random.RandomState, membership: str) -> Array:
-    """Uniform random numbers (k x n), as in the paper; on the simplex if asked for."""
+    """Uniform random memberships (k x n), as in the paper; normalised if `membership` is "simplex"."""
     G = rng.uniform(size=(n_clusters, n))
     return G / G.sum(axis=0) if membership == "simplex" else G
 
 
 def soft_memberships(labels: Array, n_clusters: int) -> Array:
-    """Nearly hard memberships (k x n): ``1 - 0.02`` in the sample's cluster, the rest evenly elsewhere."""
+    """Nearly hard memberships (k x n): 0.98 in the cluster of a sample, the rest shared by the others."""
     if n_clusters == 1:
         return np.ones((1, len(labels)))
     G = np.full((n_clusters, len(labels)), SOFTNESS / (n_clusters - 1))
@@ -35,7 +36,7 @@ def soft_memberships(labels: Array, n_clusters: int) -> Array:
 
 
 def joint_features(operators: list[Operator], rows: list[Rows], n: int, rank: int) -> tuple[Array, Array]:
-    """Factor of the mean kernel (n x m), centred, and which of its entries are observed."""
+    """Factor of the mean kernel (n x m), centred, and a mask of its observed entries."""
     parts, masks = [], []
     for operator, where in zip(operators, rows, strict=True):
         F = operator.features(rank)
@@ -49,9 +50,9 @@ def joint_features(operators: list[Operator], rows: list[Rows], n: int, rank: in
 def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.RandomState) -> Array:
     """Labels of k-means on features of the mean kernel, the best of several restarts.
 
-    The best is then mended by `merge_and_split`. A sample that lacks a view is given there the
-    centre of its own cluster, until labels settle (k-POD), so that the view neither attracts nor
-    repels it.
+    The best result is improved by `merge_and_split`. Features of missing views are replaced by the
+    centre of the sample's cluster until labels no longer change (k-POD), so that a missing view has
+    no influence on the label.
     """
     model = merge_and_split(X, KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X))
     for _ in range(0 if observed.all() else FILL_ROUNDS):
@@ -64,11 +65,11 @@ def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.Ran
 
 
 def merge_and_split(X: Array, model: KMeans) -> KMeans:
-    """Lower the error by what Lloyd's steps cannot do: make two clusters one and one cluster two.
+    """Lower the error by merging two clusters and splitting another, which Lloyd's steps cannot do.
 
-    The cheapest merges are tried with the most rewarding splits for as long as one of them pays,
-    at most once per cluster. Restarts find such moves rarely where clusters are many or of unequal
-    size.
+    The merges of least cost are tried with the splits of largest gain until none lowers the error, at
+    most once per cluster. With many clusters, or clusters of unequal size, restarts rarely find such
+    moves.
     """
     for _ in range(model.n_clusters):
         better = next((new for new in _moves(X, model) if new.inertia_ < (1.0 - 1e-6) * model.inertia_), None)
@@ -79,7 +80,7 @@ def merge_and_split(X: Array, model: KMeans) -> KMeans:
 
 
 def _moves(X: Array, model: KMeans) -> Iterator[KMeans]:
-    """Clusterings one merge and one split away, the most promising first."""
+    """Clusterings that differ by one merge and one split, the most promising first."""
     merges = cheapest_merges(model.cluster_centers_, np.bincount(model.labels_, minlength=model.n_clusters))
     splits = _best_splits(X, model)
     for (cost, i, j), (gain, s, halves) in itertools.product(merges, splits):
@@ -92,23 +93,23 @@ def _moves(X: Array, model: KMeans) -> Iterator[KMeans]:
 
 
 def cheapest_merges(centres: Array, sizes: Array) -> list[tuple[float, int, int]]:
-    """Pairs of clusters whose union costs least (Ward): ``n_i n_j / (n_i + n_j) ||c_i - c_j||^2``."""
+    """Pairs of clusters with the least cost of merging (Ward): ``n_i n_j / (n_i + n_j) ||c_i - c_j||^2``."""
     i, j = np.triu_indices(len(centres), 1)
     costs = sizes[i] * sizes[j] / np.maximum(sizes[i] + sizes[j], 1) * ((centres[i] - centres[j]) ** 2).sum(1)
     return [(float(costs[p]), int(i[p]), int(j[p])) for p in np.argsort(costs)[:MERGES]]
 
 
 def _best_splits(X: Array, model: KMeans) -> list[tuple[float, int, Array]]:
-    """Clusters with the largest error, halved: error saved, cluster, centres of the halves."""
+    """Clusters with the largest error, split in two: gain, cluster, centres of the halves."""
     own = [X[model.labels_ == c] for c in range(model.n_clusters)]
     errors = np.array([((x - x.mean(axis=0)) ** 2).sum() if len(x) > 1 else 0.0 for x in own])
-    least = 1e-12 * float(np.vdot(X, X))  # below it samples differ by round-off
+    least = 1e-12 * float(np.vdot(X, X))  # below it samples differ only by round-off
     halved = [(c, _halves(own[c])) for c in np.argsort(-errors)[:SPLITS] if errors[c] > least]
     return sorted(((gain, int(c), halves) for c, (gain, halves) in halved), key=lambda split: -split[0])
 
 
 def _halves(X: Array) -> tuple[float, Array]:
-    """Error saved by cutting samples in two across their widest direction, and the two centres."""
+    """Decrease of the error by splitting samples across their main direction, and the two centres."""
     centred = X - X.mean(axis=0)
     widest = scipy.linalg.eigh(centred.T @ centred, subset_by_index=[X.shape[1] - 1] * 2)[1][:, 0]
     side = centred @ widest > 0.0
@@ -118,7 +119,7 @@ def _halves(X: Array) -> tuple[float, Array]:
 
 
 def by_size(labels: Array) -> Array:
-    """Labels renumbered so that cluster 0 is the largest; equals in order of appearance."""
+    """Labels renumbered by decreasing cluster size; ties in order of appearance."""
     _, first, inverse, counts = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -counts))
     return np.argsort(order)[inverse]

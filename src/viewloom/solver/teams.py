@@ -1,7 +1,7 @@
-"""Who holds the shards and runs them: this thread, several threads, or a Dask cluster.
+"""Teams hold the shards and run functions on them: in this thread, in several threads, or on a Dask cluster.
 
-A team is made of a function that turns a block of rows into a shard. `total` calls a function of
-every shard and adds the results up, view by view; `each` gives them in the order of rows.
+A team is built from a function that makes a shard of a block of rows. `total` applies a function to
+every shard and adds the results up, view by view; `each` returns them in the order of rows.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from operator import add
 from typing import Any
 
 from viewloom.data.row_sources import Blocks, is_lazy
-from viewloom.runtime.progress import told, unseen
+from viewloom.runtime.progress import no_progress, with_progress
 from viewloom.runtime.threads import one_openmp_thread, one_thread
 from viewloom.solver.shard import Shard, Team
 
 Make = Callable[[Any], Shard]
-Advance = Callable[[int], None]  # tells a progress bar how many shards were made
+Advance = Callable[[int], None]  # advances a progress bar by a number of shards
 Gather = Callable[[Make, Blocks, Advance], Team]
 
 
 class Serial:
-    """One shard after the other, in this thread."""
+    """Shards run one after the other in this thread."""
 
     def __init__(self, shards: Sequence[Shard], ranges: Sequence[tuple[int, int]] = ()) -> None:
         self.shards, self.ranges = list(shards), list(ranges)
 
     @classmethod
-    def of(cls, make: Make, blocks: Blocks, advance: Advance = unseen) -> Serial:
-        """Shards of all blocks."""
-        return cls([told(make, advance)(views) for views in blocks], blocks.ranges)
+    def of(cls, make: Make, blocks: Blocks, advance: Advance = no_progress) -> Serial:
+        """Make the shards of all blocks."""
+        return cls([with_progress(make, advance)(views) for views in blocks], blocks.ranges)
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(shard, *args)`` of every shard."""
+        """``function(shard, *args)`` for every shard."""
         return [function(shard, *args) for shard in self.shards]
 
     def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
-        """``function(shard, part)`` of every shard and its part."""
+        """``function(shard, part)`` for every shard and its part."""
         return [function(shard, part) for shard, part in zip(self.shards, parts, strict=True)]
 
     def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
@@ -49,44 +49,44 @@ class Serial:
 
 
 class Threads(Serial):
-    """Shards side by side in threads; BLAS keeps to one thread in each."""
+    """Shards run in parallel threads, with one BLAS thread each."""
 
     @classmethod
-    def of(cls, make: Make, blocks: Blocks, advance: Advance = unseen) -> Threads:
-        """Shards of all blocks."""
-        made = side_by_side(lambda rows: told(make, advance)(blocks.read(*rows)), blocks.ranges)
+    def of(cls, make: Make, blocks: Blocks, advance: Advance = no_progress) -> Threads:
+        """Make the shards of all blocks."""
+        made = side_by_side(lambda rows: with_progress(make, advance)(blocks.read(*rows)), blocks.ranges)
         return cls(made, blocks.ranges)
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(shard, *args)`` of every shard."""
+        """``function(shard, *args)`` for every shard."""
         return side_by_side(lambda shard: function(shard, *args), self.shards)
 
 
 def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """``function(item)`` of every item, in threads."""
+    """``function(item)`` for every item, in parallel threads."""
     with _pool() as pool:
         return list(pool.map(function, items))
 
 
 @contextmanager
 def _pool() -> Iterator[ThreadPoolExecutor]:
-    # OpenMP's limit holds for the thread that sets it, so every thread does
+    # OpenMP's limit applies to the thread that sets it, so every thread sets it
     with one_thread(), ThreadPoolExecutor(cores(), initializer=one_openmp_thread) as pool:
         yield pool
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def add_up(parts: list[list[Any]]) -> list[Any]:
-    """Sums of all shards, view by view."""
+    """Add up the sums of all shards, view by view."""
     return [reduce(add, view) for view in zip(*parts, strict=True)]
 
 
-def on_cluster(make: Make, blocks: Blocks, advance: Advance = unseen) -> Team:
-    """A team on the workers of the running Dask client, which make their shards with the first call."""
+def on_cluster(make: Make, blocks: Blocks, advance: Advance = no_progress) -> Team:
+    """A team on the workers of the running Dask client, which make their shards at the first call."""
     from viewloom.solver.dask_team import Cluster
 
     return Cluster.of(make, blocks)
@@ -100,14 +100,14 @@ TEAMS: dict[str, Gather] = {
 
 
 def choose_team(backend: str, blocks: Blocks) -> Gather:
-    """The way that a parameter names; "auto" takes Dask for Dask's arrays, threads for anything else."""
+    """Constructor of the team for a backend; "auto" uses Dask for Dask arrays and threads otherwise."""
     if backend == "auto":
         backend = "dask" if any(is_lazy(source) for source in blocks.sources) and has_client() else "threads"
     return TEAMS[backend]
 
 
 def has_client() -> bool:
-    """Whether a Dask client is running here."""
+    """Whether a Dask client is running in this process."""
     try:
         from distributed import get_client
 

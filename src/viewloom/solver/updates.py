@@ -14,18 +14,18 @@ from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
-RIDGES = (1e-15, 1e-10)  # of the mean diagonal of S: keep an emptied cluster finite
-CACHED_SAMPLES = 8192  # whose memberships stay in the processor's cache through all inner steps
-UNMOVED = 5e-7  # what single precision cannot tell: a sample whose first step is shorter takes no others
-SHORTEST = 1e-4  # curvature by slope: longer steps cross the simplex many times, and lose digits
-MOST_COMPARED = 16  # rows that are sorted by comparisons between them
+RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty cluster finite
+CACHED_SAMPLES = 8192  # number of samples whose memberships fit in the processor's cache
+UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
+SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
+MOST_COMPARED = 16  # up to so many rows a sorting network is used
 
 
 def project_simplex(V: Array) -> Array:
     """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column.
 
     With ``u`` the sorted column, the threshold is ``tau = max_r (u_1 + ... + u_r - 1) / r``; the
-    answer is ``max(v - tau, 0)``.
+    projection is ``max(v - tau, 0)``.
     """
     u = falling_rows(V)
     excess = u[0] - 1.0
@@ -39,9 +39,9 @@ def project_simplex(V: Array) -> Array:
 
 
 def falling_rows(V: Array) -> list[Array]:
-    """The rows of V with every column sorted, largest first.
+    """The rows of V with every column sorted in decreasing order.
 
-    Few rows are sorted by comparing whole rows, which is faster than sorting column by column.
+    Few rows are sorted by a sorting network over entire rows, which is faster than column by column.
     """
     if len(V) > MOST_COMPARED:
         return list(np.sort(V, axis=0)[::-1])
@@ -55,7 +55,7 @@ def falling_rows(V: Array) -> list[Array]:
 
 @cache
 def sorting_network(k: int) -> list[tuple[int, int]]:
-    """Pairs to compare and exchange so that k numbers are sorted (Batcher's odd-even merge sort)."""
+    """Pairs to compare and exchange to sort k numbers (Batcher's odd-even merge sort)."""
     powers = [1 << b for b in range((k - 1).bit_length())]
     return [
         (i, i + d)
@@ -78,7 +78,7 @@ PROJECTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def membership_gram(G: Array, rho: float) -> Array:
-    """``S = (1 - rho) G G^T + rho diag(G 1)``: ``G G^T`` for hard memberships, whatever ``rho``."""
+    """``S = (1 - rho) G G^T + rho diag(G 1)``; for hard memberships it equals ``G G^T`` for every ``rho``."""
     S = np.asarray(G @ G.T, dtype=np.float64)
     return (1.0 - rho) * S + rho * np.diag(G.sum(axis=1, dtype=np.float64)) if rho else S
 
@@ -86,7 +86,7 @@ def membership_gram(G: Array, rho: float) -> Array:
 def update_P(S: Array, M: Array, quad: Array) -> tuple[Array, Array]:
     """``P = G^T S^-1`` (Eq. 5), the minimiser of the reconstruction error at fixed ``G``.
 
-    Given as what the other blocks need of it: ``C = S^-1 M`` (with ``P^T K = lift(C)``) and
+    Returned in the form that the other blocks use: ``C = S^-1 M`` (with ``P^T K = lift(C)``) and
     ``A = P^T K P = S^-1 (G K G^T) S^-1``.
     """
     R = _inverse_root(S)
@@ -95,7 +95,7 @@ def update_P(S: Array, M: Array, quad: Array) -> tuple[Array, Array]:
 
 
 def combinations(G: Array, rho: float) -> Array:
-    """``P^T = S^-1 G`` (k x n), written out for new samples (Eq. 5)."""
+    """``P^T = S^-1 G`` (k x n), computed explicitly to place new samples (Eq. 5)."""
     R = _inverse_root(membership_gram(G, rho))
     return np.asarray(R.T @ (R @ G))
 
@@ -108,7 +108,7 @@ def _inverse_root(S: Array) -> Array:
             lower = scipy.linalg.cholesky(S + ridge * size * identity, lower=True)
             return np.asarray(scipy.linalg.solve_triangular(lower, identity, lower=True))
         except scipy.linalg.LinAlgError:
-            continue  # two clusters with equal memberships: round-off took the rest
+            continue  # two clusters with equal memberships: S is singular up to round-off
     raise InputError("Memberships contain values that are not finite.")
 
 
@@ -118,14 +118,14 @@ class Quadratic:
 
         tr(A G G^T) - 2 tr(B^T G) + shift ||G||^2 + lam ||G - G_star||^2
 
-    where ``A`` and ``B`` are ``P^T K P`` and ``P^T K`` for ``rho = 0``. The smoothness term enters
-    through a majoriser that touches the graph once per iteration: with ``sigma >= sigma_max(L)``
-    and the memberships ``G_t`` of the iteration before::
+    where ``A`` and ``B`` are ``P^T K P`` and ``P^T K`` for ``rho = 0``. The smoothness term is replaced
+    by a majoriser that reads the graph once per iteration: with ``sigma >= sigma_max(L)`` and the
+    memberships ``G_t`` of the previous iteration::
 
         tr(G L G^T) <= sigma ||G||^2 - 2 tr(G_t (sigma I - L) G^T) + const
 
-    so that ``shift = theta sigma`` and ``B = P^T K + theta G_t (sigma I - L)``. Every sample is then
-    a problem of its own in k unknowns.
+    so that ``shift = theta sigma`` and ``B = P^T K + theta G_t (sigma I - L)``. The problem then
+    separates into one problem in k unknowns per sample.
     """
 
     A: Array  # k x k
@@ -139,7 +139,7 @@ class Quadratic:
     def lipschitz(self) -> float:
         """Half the Lipschitz constant: ``sigma_max(A) + lam + theta sigma_max(L)`` (Eq. 6).
 
-        Or more, where next to nothing is curved.
+        Larger if the curvature is negligible relative to the slope.
         """
         curvature = float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
         steepest = float(np.abs(self.B).max(initial=0.0))
@@ -151,12 +151,12 @@ class Quadratic:
         return H.astype(G.dtype) @ G - self.B - self.lam * G_star[:, self.rows]
 
     def taken(self, part: tuple[Array, Rows]) -> Quadratic:
-        """The same for some samples only: their columns of ``B``, and their places among the chosen."""
+        """The same for some samples: their columns of ``B``, and their positions among the chosen."""
         columns, rows = part
         return replace(self, B=self.B.take(columns, axis=1), rows=rows)
 
     def values(self, G: Array, G_star: Array) -> Array:
-        """Value of every sample's problem (n_a)."""
+        """Value of the problem of every sample (n_a)."""
         own = (self.A + self.shift * np.eye(len(self.A))).astype(G.dtype) @ G
         own -= self.B
         own -= self.B
@@ -166,7 +166,7 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Memberships:
-    """``G`` of every view and ``G_star`` of the same samples."""
+    """``G`` of every view and ``G_star``, for the same samples."""
 
     G: list[Array]
     G_star: Array
@@ -182,10 +182,10 @@ def update_G(
 ) -> Memberships:
     """Projected gradient on the memberships of all views at fixed ``P`` (Eq. 6), then the consensus (Eq. 7).
 
-    ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample carries its
-    own momentum, loses it when it overshoots, and falls back on its first, plain step if the others
-    did not improve on it. So no sample's part of the objective ever increases, however the samples
-    are split into shards. A sample that its first step hardly moves takes no further ones.
+    ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample has its own
+    momentum, which is reset when it overshoots, and keeps its first, plain step if the other steps do
+    not improve on it. So the objective of no sample increases, and the result does not depend on how
+    samples are split into shards. A sample that hardly moves in its first step takes no further steps.
     """
     step = _Step(quadratics, project)
     first = step(start)
@@ -228,13 +228,13 @@ class _Step:
         return [self.project(step(g, G_star)) for g, step in zip(G, self.steps, strict=True)]
 
     def consensus(self, G: list[Array], n: int) -> Array:
-        """``G_star`` of given ``G``; a single view that everybody has is the consensus."""
+        """``G_star`` for given ``G``; a single complete view is the consensus itself."""
         rows = [q.rows for q in self.quadratics]
         return G[0] if len(G) == 1 and isinstance(rows[0], slice) else update_G_star(G, self.pull, rows, n)
 
 
 def _plain_step(q: Quadratic, L: float) -> Callable[[Array, Array], Array]:
-    """``G - half_gradient / L``, with what does not depend on ``G`` done once."""
+    """``G - half_gradient / L``, with the parts that do not depend on ``G`` computed once."""
     identity, dtype = np.eye(len(q.A)), q.B.dtype.type
     free = (1.0 - q.shift / L) * identity - q.A / L  # without the pull of the consensus
     pulled = (free - q.lam / L * identity).astype(dtype)
@@ -253,7 +253,7 @@ def _plain_step(q: Quadratic, L: float) -> Callable[[Array, Array], Array]:
 
 
 def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: int) -> Memberships:
-    """FISTA with restarts from the first step on; for every sample the better of first and last.
+    """FISTA with restarts after the first step; returns the better of first and last for every sample.
 
     ``G_star`` is linear in ``G``, so that of an extrapolated ``G`` is extrapolated too.
     """
@@ -278,9 +278,9 @@ def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) 
 
 
 def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Rows]:
-    """Of the chosen samples those that have a view: their places among its samples, and among the chosen."""
+    """Chosen samples that have a view: their positions among the samples of the view and among the chosen."""
     if isinstance(rows, slice):
-        return chosen, rows  # everybody has it
+        return chosen, rows  # all samples have the view
     place = np.full(n, -1)
     place[rows] = np.arange(len(rows))
     found = place[chosen]
@@ -311,7 +311,7 @@ def _overshoot(ahead: list[Array], new: list[Array], change: list[Array], step: 
     """Samples whose step points against their momentum: ``<Y - G_new, G_new - G_old> > 0``."""
     alignment = np.zeros(n)
     for y, g, d, q, w in zip(ahead, new, change, step.quadratics, step.weights, strict=True):
-        y -= g  # nobody needs it any more
+        y -= g  # in place: y is not used again
         alignment[q.rows] += w * column_dots(y, d)
     return alignment > 0.0
 
@@ -336,11 +336,11 @@ def _better(first: Memberships, last: Memberships, quadratics: list[Quadratic]) 
 def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Array:
     """``G_star = sum beta^gamma lam G / sum beta^gamma lam`` over the views that a sample has (Eq. 7).
 
-    `pull` are the weights ``beta^gamma lam``. Where all of a sample's are zero every ``G_star`` is a
-    minimiser; the plain mean of its views is taken.
+    `pull` are the weights ``beta^gamma lam``. If all weights of a sample are zero, every ``G_star`` is a
+    minimiser, and the unweighted mean of its views is used.
     """
     dtype = G[0].dtype.type
-    none = float(np.sqrt(np.finfo(dtype).tiny))  # stands for zero, so that views without pull have a mean
+    none = float(np.sqrt(np.finfo(dtype).tiny))  # replaces zero, so that views without weight have a mean
     weights = np.maximum(pull / (pull.max() or 1.0), none)
     if all(isinstance(where, slice) for where in rows):
         return _weighted_sum(G, weights / weights.sum())
@@ -361,9 +361,9 @@ def _weighted_sum(G: list[Array], shares: Array) -> Array:
 def update_beta(q: Array, gamma: float) -> Array:
     """Weights that minimise ``sum_a beta_a^gamma q_a`` on the simplex (Eq. 8).
 
-    ``gamma > 1``: ``beta_a ~ q_a^(1 / (1 - gamma))``. ``0 < gamma <= 1``: all weight on the least
-    ``q``, since the objective is linear or concave in ``beta`` and its minimum a vertex. ``gamma =
-    0``: equal weights. Views with ``q = 0`` share all weight.
+    ``gamma > 1``: ``beta_a ~ q_a^(1 / (1 - gamma))``. ``0 < gamma <= 1``: all weight on the smallest
+    ``q``, since the objective is linear or concave in ``beta`` and its minimum is a vertex. ``gamma =
+    0``: equal weights. Views with ``q = 0`` share all the weight.
     """
     v = len(q)
     if gamma == 0.0:

@@ -26,7 +26,7 @@ from viewloom.evaluation.selection.stability import (
     prediction_strength,
 )
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
-from viewloom.models.scaling import fit_scaler, telling
+from viewloom.models.scaling import fit_scaler, informative_presence
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.progress import progress_bar
 
@@ -232,7 +232,7 @@ def _filled(views: Views) -> tuple[Array, Array]:
 def in_scale(views: Views, scale: str | None) -> Views:
     """Views as the estimator scales them, so that twins can be drawn in the same scale."""
     scalers = [fit_scaler(scale, X[views.rows(a)]) for a, X in enumerate(views.blocks)]
-    present = telling(views, scalers)
+    present = informative_presence(views, scalers)
     blocks = [
         _transformed(scaler, X, views.rows(a))
         for a, (scaler, X) in enumerate(zip(scalers, views.blocks, strict=True))
