@@ -54,7 +54,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: the command line must be able to answer Ctrl-C before numpy is imported."""
+    """Import public names on first access, so that the command line starts before numpy is imported."""
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is not None:
         found: object = getattr(_import_module(f"viewloom.{home}"), name)

@@ -1,4 +1,4 @@
-"""The command ``viewloom``, and ``python -m viewloom``: what a process needs before anything is imported."""
+"""Entry point of the command ``viewloom`` and of ``python -m viewloom``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from viewloom.runtime.workers import end_children, exit_code, interrupted, stop_
 
 
 def main() -> int:
-    """Run the command line; its exit code."""
+    """Run the command line; return its exit code."""
     streams.prepare()
     stop_on_signals()
     try:
         code = _run()
-    except BaseException as error:  # before any command could answer
+    except BaseException as error:  # before a command could handle it
         if not interrupted(error):
             raise
         print("Error: interrupted.", file=sys.stderr)
@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def _run() -> int:
-    os.environ["MPLBACKEND"] = "Agg"  # figures go into files: no window, and no backend that may be absent
+    os.environ["MPLBACKEND"] = "Agg"  # figures are only written to files
     from viewloom.cli.commands import app
 
     try:

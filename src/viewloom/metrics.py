@@ -17,7 +17,7 @@ __all__ = ["clustering_accuracy", "clustering_report", "mirkin_index", "purity_s
 
 
 def clustering_accuracy(y_true: Any, labels: Any) -> float:
-    """Share of samples in the right class under the best one-to-one matching of clusters to classes.
+    """Share of samples in the correct class under the best one-to-one matching of clusters to classes.
 
     Examples
     --------
@@ -30,9 +30,9 @@ def clustering_accuracy(y_true: Any, labels: Any) -> float:
 
 
 def mirkin_index(y_true: Any, labels: Any) -> float:
-    """Mirkin distance, normalised: the share of pairs on which two partitions disagree, `1 - RI`.
+    """Normalised Mirkin distance: the share of pairs on which two partitions disagree, `1 - RI`.
 
-    A distance: 0 for equal partitions, and lower is better.
+    It is 0 for equal partitions; lower is better.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def mirkin_index(y_true: Any, labels: Any) -> float:
 
 
 def purity_score(y_true: Any, labels: Any) -> float:
-    """Share of samples that belong to the commonest class of their cluster.
+    """Share of samples that belong to the most frequent class of their cluster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Runs of studies: analyse, write the run folder, place new subjects."""
+"""Runs of studies: analyse, write the run folder, predict new subjects."""
 
 from viewloom.study.results import Results, Roles
 from viewloom.study.run import (

@@ -1,4 +1,4 @@
-"""Simulated cohorts and toys with known truth."""
+"""Simulated cohorts and toy data with known clusters."""
 
 from viewloom.data.simulated import Cohort, Truth, adni_like, blobs_views, feature_notes, rings, three_kinds
 

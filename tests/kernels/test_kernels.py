@@ -128,7 +128,7 @@ def test_float32_samples_give_the_same_kernel_to_single_precision(kernel):
 
 
 def test_a_kernel_without_positive_diagonal_cannot_be_normalised():
-    with pytest.raises(ValueError, match="kernel of view 'mri' is not positive at 9 samples"):
+    with pytest.raises(ValueError, match="kernel of view 'mri' is not positive for 9 samples"):
         Polynomial(degree=1, coef0=-1e3).fit(Geometry(X, "mri"))
 
 
@@ -175,7 +175,7 @@ class TestGaussianWidth:
 
     @pytest.mark.parametrize("grid", [[], [0.0, 1.0], [1.0, -1.0], np.array([np.nan, 1.0])])
     def test_a_bad_grid_is_refused(self, grid):
-        with pytest.raises(ValueError, match="grid of sigma must hold positive numbers"):
+        with pytest.raises(ValueError, match="grid of sigma must contain positive numbers"):
             Gaussian(grid).fit(Geometry(X))
 
 
@@ -281,7 +281,7 @@ class TestPrecomputed:
     def test_a_negative_definite_matrix_has_nothing_to_normalise(self):
         with (
             pytest.warns(UserWarning, match="not positive semidefinite"),
-            pytest.raises(ValueError, match="kernel of view 'mri' is not positive at 3 samples"),
+            pytest.raises(ValueError, match="kernel of view 'mri' is not positive for 3 samples"),
         ):
             self.fit(-np.eye(3), UNIT)
 

@@ -24,7 +24,7 @@ from viewloom.evaluation import comparison
 from viewloom.evaluation.selection import search
 from viewloom.evaluation.selection.jobs import Jobs
 from viewloom.models import persistence
-from viewloom.runtime.workers import told_of_lost_processes
+from viewloom.runtime.workers import explain_lost_processes
 from viewloom.study import report
 from viewloom.study.run import computations as stages
 
@@ -268,7 +268,7 @@ def test_processes_that_the_system_ends(monkeypatch):
 
 
 def test_processes_that_joblib_renews_are_not_told():
-    with warnings.catch_warnings(record=True) as told, told_of_lost_processes():
+    with warnings.catch_warnings(record=True) as told, explain_lost_processes():
         warnings.warn(
             "A worker stopped while some jobs were given to the executor.", UserWarning, stacklevel=1
         )

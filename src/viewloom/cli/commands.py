@@ -32,7 +32,7 @@ from viewloom.cli.study_commands import Jobs, Json, Quiet, Resume, Seeds, resuma
 from viewloom.data.views import Views
 from viewloom.evaluation.comparison import Comparison, compare
 from viewloom.evaluation.selection import Selection, choose_k, select
-from viewloom.runtime.files import check_room, whole, writing
+from viewloom.runtime.files import atomic_write, check_room, writing
 from viewloom.runtime.workers import exit_code, interrupted
 from viewloom.study import StudyError, read_study
 from viewloom.study import run as runs
@@ -174,7 +174,7 @@ def compare_methods(
     elif not quiet:
         show(comparison_table(result))
     if output is not None:
-        with whole(output / "comparison.csv") as part:
+        with atomic_write(output / "comparison.csv") as part:
             result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
         if not (as_json or quiet):
@@ -262,5 +262,5 @@ def _draw_comparison(result: Comparison, path: Path) -> None:
     from viewloom import plotting
 
     figure: Any = plotting.comparison(result).figure
-    with whole(path) as part:
+    with atomic_write(path) as part:
         figure.savefig(part, bbox_inches="tight")

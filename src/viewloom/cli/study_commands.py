@@ -20,7 +20,7 @@ from viewloom.cli.rendering import (
     tell_error,
     working,
 )
-from viewloom.runtime.files import check_room, whole
+from viewloom.runtime.files import atomic_write, check_room
 from viewloom.runtime.workers import check_open_files, exit_code, interrupted
 from viewloom.study import Study, StudyError, read_study
 from viewloom.study import check as check_files
@@ -85,10 +85,10 @@ def init(
         )
     with working("Looking at files", quiet):
         drafted = draft(folder)
-    with whole(target) as part:
+    with atomic_write(target) as part:
         part.write_text(drafted.text, encoding="utf-8")
     if schema:
-        with whole(folder / "study.schema.json") as part:
+        with atomic_write(folder / "study.schema.json") as part:
             write_json(json_schema(), part)
     if not quiet:
         _tell_draft(drafted)
@@ -139,7 +139,7 @@ def _draw(found: Check, path: Path) -> None:
     figure: Any = overlaps(found).figure
     if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
         raise StudyError(f"{path}: pictures are .png, .svg or .pdf.")
-    with whole(path) as part:
+    with atomic_write(path) as part:
         figure.savefig(part, bbox_inches="tight")
 
 

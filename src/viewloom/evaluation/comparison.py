@@ -30,7 +30,7 @@ from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.threads import one_thread
-from viewloom.runtime.workers import told_of_lost_processes, watched
+from viewloom.runtime.workers import explain_lost_processes, watched
 
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
 DISTANCES = ("MI",)  # scores of which lower is better
@@ -127,7 +127,7 @@ def compare(
     tasks = [(method, seed) for method in chosen for seed in numbers]
     calls = (delayed(watched)(method.run, views, y, k, seed) for method, seed in tasks)
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
-    with told_of_lost_processes():
+    with explain_lost_processes():
         runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))
     return Comparison(_ordered(_with_single_view_mean(_with_oracle(runs)), views))
 

@@ -1,4 +1,4 @@
-"""Kernels: from the samples of a view to an operator, and from new samples to their rows of it."""
+"""Kernels: compute the operator of the samples of a view, and its rows for new samples."""
 
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.linear import Cosine, Linear

@@ -1,4 +1,4 @@
-"""What every kernel offers, and what it is fitted with."""
+"""Interface of kernels and the context they are fitted in."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from viewloom.kernels.shared_graph import SharedGraph, SharedRows
 
 @dataclass(frozen=True)
 class Context:
-    """What a kernel may know besides its own view."""
+    """Information that a kernel may use in addition to its view."""
 
-    normalize: bool = True  # unit diagonal
+    normalize: bool = True  # scale to unit diagonal
     n_clusters: int = 2
-    shared_graph: SharedGraph | None = None  # the graphs of all views together
-    view: int = 0  # position of this view among them
+    shared_graph: SharedGraph | None = None
+    view: int = 0  # position of the view in the shared graph
 
 
 PLAIN = Context()
 
 
 class FittedKernel(Protocol):
-    """A kernel that knows its training samples."""
+    """A kernel fitted to training samples."""
 
     @property
     def operator(self) -> Any:
-        """Gram matrix of the training samples; None in a loaded model that needs none."""
+        """Gram matrix of the training samples; None in a loaded model that does not need it."""
 
     def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Any:
-        """Operator of new samples against the training samples."""
+        """Operator between new samples and training samples."""

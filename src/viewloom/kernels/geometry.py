@@ -1,4 +1,4 @@
-"""Distances within a view, computed once, and distances of new samples to it."""
+"""Distances between the samples of a view, and from new samples to them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
-GRID_SAMPLE = 500  # samples on which a grid of widths is compared
+GRID_SAMPLE = 500  # number of samples on which a grid of widths is compared
 
-DISTANCE_ROWS = 256  # of the matrix of distances that are computed at a time
+DISTANCE_ROWS = 256  # rows of the distance matrix that are computed at a time
 
-QUERY_ROWS = 2048  # new samples at a time, since sparse ones have all their distances written out
+QUERY_ROWS = 2048  # new samples per query, since all distances of sparse samples are stored
 
-FEW_ROWS = 32  # new samples whose edges are stored dense: making sparse matrices takes longer than using them
+FEW_ROWS = 32  # up to so many new samples edges are stored dense, which is faster than sparse
 
-EXACT_SEARCH_ROWS = 50_000  # of a dense view, beyond which neighbours are searched with faiss
+EXACT_SEARCH_ROWS = 50_000  # rows of a dense view beyond which neighbours are searched with faiss
 
 
 class Geometry(Stored, tag="geometry"):
-    """The samples of one view, with distances and neighbours that are computed once and shared."""
+    """The samples of one view, with cached distances and neighbours."""
 
     def __init__(self, X: Any, name: str = "X", neighbours: tuple[Array, Array] | None = None) -> None:
         self.X = X
@@ -47,7 +47,7 @@ class Geometry(Stored, tag="geometry"):
 
     @property
     def train(self) -> Geometry:
-        """The samples that distances are measured to: these themselves."""
+        """The samples that distances are measured to, here the samples themselves."""
         return self
 
     @property
@@ -56,7 +56,7 @@ class Geometry(Stored, tag="geometry"):
         return int(self.X.shape[0])
 
     def state(self) -> dict[str, Any]:
-        """The samples, and their neighbours if they are known."""
+        """The samples, and their neighbours if they were computed."""
         return {"X": self.X, "name": self.name, "neighbours": self._neighbours}
 
     @property
@@ -79,7 +79,7 @@ class Geometry(Stored, tag="geometry"):
         return self._widths[key]
 
     def gaussian(self, sigma: float) -> Array:
-        """``exp(-d^2 / (2 sigma^2))`` (n x n) in place of the distances; kernel and graph share it."""
+        """``exp(-d^2 / (2 sigma^2))`` (n x n), computed in place of the distances and cached."""
         if self._gaussian is None or self._gaussian[0] != sigma:
             self._gaussian = None
             D, self._squared_distances = self.squared_distances, None  # one n x n matrix, not two
@@ -109,8 +109,8 @@ class Geometry(Stored, tag="geometry"):
             if find_spec("faiss") is not None:
                 return approximate_neighbours(self.X, count)
             warnings.warn(
-                f"View {self.name!r} has {self.size} samples, all of which are compared with each other; "
-                "pip install viewloom[scale] for a faster search.",
+                f"View {self.name!r} has {self.size} samples; the exact search for neighbours compares all "
+                "pairs. For a faster search: pip install viewloom[scale].",
                 stacklevel=2,
             )
         return self._compared(count)
@@ -120,7 +120,7 @@ class Geometry(Stored, tag="geometry"):
         return distances, positions
 
     def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
-        """Distances and positions of the samples that are nearest to new ones (n_new x count)."""
+        """Distances and positions of the samples nearest to new samples (n_new x count)."""
         if fits_single(X_new, self.X, count):
             return nearest_in_single(X_new, self.X, count)
         if X_new.shape[0] <= FEW_ROWS and not sp.issparse(X_new) and not sp.issparse(self.X):
@@ -130,21 +130,21 @@ class Geometry(Stored, tag="geometry"):
         return np.vstack([distances for distances, _ in found]), np.vstack([nearest for _, nearest in found])
 
     def to(self, X_new: Any) -> CrossGeometry:
-        """Distances from new samples to these."""
+        """Distances from new samples to these samples."""
         return CrossGeometry(self, X_new)
 
 
 class GramGeometry(Geometry, tag="geometry.gram"):
-    """Distances that a Gram matrix implies: ``d_ij^2 = K_ii + K_jj - 2 K_ij``."""
+    """Distances implied by a Gram matrix: ``d_ij^2 = K_ii + K_jj - 2 K_ij``."""
 
     def __init__(self, X: Any, name: str = "X", neighbours: tuple[Array, Array] | None = None) -> None:
         super().__init__(dense(X), name, neighbours)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> GramGeometry:
-        """The object of a state, in which the matrix is dense."""
+        """Restore the object from its state, in which the matrix is dense."""
         if not isinstance(state["X"], np.ndarray):
-            raise InputError("A Gram matrix is stored dense.")
+            raise InputError("A stored Gram matrix must be dense.")
         return cls(**state)
 
     def _measured(self) -> Array:
@@ -161,14 +161,14 @@ class GramGeometry(Geometry, tag="geometry.gram"):
         np.fill_diagonal(distances, 0.0)
         return NearestNeighbors(metric="precomputed").fit(distances)
 
-    _searched = Geometry._compared  # rows are no features
+    _searched = Geometry._compared  # rows are not features
 
     def nearest(self, X_new: Any, count: int) -> tuple[Array, Array]:
         """The same, from rows of distances."""
         return self.index.kneighbors(X_new, n_neighbors=count)
 
     def to(self, X_new: Any) -> CrossGeometry:
-        """Distances from new samples, whose own diagonal is taken as the mean of the training diagonal."""
+        """Distances from new samples, using the mean of the training diagonal as their diagonal."""
         X_new, diagonal = dense(X_new), np.diagonal(self.X)
         squared = np.maximum(diagonal.mean() + diagonal - 2.0 * X_new, 0.0)
         cross = CrossGeometry(self, X_new)
@@ -178,7 +178,7 @@ class GramGeometry(Geometry, tag="geometry.gram"):
 
 
 class CrossGeometry:
-    """New samples of a view, seen from the training samples."""
+    """New samples of a view, with distances to the training samples."""
 
     def __init__(self, train: Geometry, X: Any) -> None:
         self.train = train
@@ -210,9 +210,9 @@ class CrossGeometry:
 
 
 def squared_distances(X: Any, Y: Any) -> Array:
-    """``||x - y||^2`` of all pairs (n x m), summed in double precision, in the precision of X.
+    """``||x - y||^2`` of all pairs (n x m), computed in double precision, returned in the precision of X.
 
-    A block of rows at a time, so that nothing else is as large as the result.
+    Blocks of rows limit the memory for intermediate results.
     """
     D = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X.dtype, np.float32))
     X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
@@ -234,7 +234,7 @@ def gaussian(squared_distances: Array, sigma: float, out: Array | None = None) -
 
 
 def gaussian_width(sigma: Any, squared_distances: Array) -> float:
-    """A number as it is, the median distance between samples, or of a grid the `most_spread_width`."""
+    """The width for a parameter: a number, "median" (of distances), or a grid (see `most_spread_width`)."""
     if not isinstance(sigma, str) and np.ndim(sigma) == 1:
         return most_spread_width(np.asarray(sigma, dtype=np.float64), squared_distances)
     if isinstance(sigma, str) and sigma == "median":
@@ -245,14 +245,14 @@ def gaussian_width(sigma: Any, squared_distances: Array) -> float:
 
 
 def above_diagonal(D: Array) -> Array:
-    """The entries above the diagonal, one for every pair."""
+    """The entries above the diagonal, one per pair."""
     return np.concatenate([row[i + 1 :] for i, row in enumerate(D)])
 
 
 def most_spread_width(grid: Array, squared_distances: Array) -> float:
-    """The width of a grid under which kernel values of different pairs differ most."""
+    """The width in a grid with the largest variance of kernel values between pairs."""
     if not (len(grid) and (grid > 0.0).all()):
-        raise InputError("A grid of sigma must hold positive numbers.")
+        raise InputError("A grid of sigma must contain positive numbers.")
     rows = np.linspace(0, len(squared_distances) - 1, min(GRID_SAMPLE, len(squared_distances)))
     rows = np.unique(rows.astype(int))
     sample = above_diagonal(squared_distances[np.ix_(rows, rows)])

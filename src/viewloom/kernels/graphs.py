@@ -1,4 +1,4 @@
-"""Similarity graphs on the distances of a view."""
+"""Similarity graphs of the samples of a view."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Array = np.ndarray
 class Laplacian:
     """``L = diag(degree) - adjacency``, with ``sigma >= sigma_max(L)``."""
 
-    adjacency: Any  # an Operator; the Cross of new samples
+    adjacency: Any  # an Operator, or a Cross for new samples
     degree: Array
     sigma: float
 
 
 class KNN(StoredParameters, tag="graph.knn"):
-    """Symmetric-normalised nearest-neighbour graph with self-tuning weights.
+    """Nearest-neighbour graph with self-tuning weights and symmetric normalisation.
 
     ``W_ij = exp(-d_ij^2 / (s_i s_j))`` for neighbours, ``s_i`` the distance to the last neighbour, and
     ``L = I - D^-1/2 W D^-1/2``, whose spectrum lies in [0, 2].
@@ -49,7 +49,7 @@ class KNN(StoredParameters, tag="graph.knn"):
         self.n_neighbors = n_neighbors
 
     def fit(self, geometry: Geometry) -> FittedKNN:
-        """Graph of the samples of a view."""
+        """Compute the graph of the samples of a view."""
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances)
         W = edges(neighbour_weights(distances, positions, scales, scales), positions, geometry.size)
@@ -64,7 +64,7 @@ class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales",
     n_neighbors: int
     scales: Array
     degrees: Array
-    W: Any = None  # of the training samples; new samples need none
+    W: Any = None  # of the training samples; not needed to place new samples
 
     @cached_property
     def S(self) -> Any:
@@ -90,7 +90,7 @@ class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales",
         return scale_both_sides(W, degrees, self.degrees), np.ones(geometry.size)
 
     def ties(self, geometry: CrossGeometry) -> Any:
-        """Edges from new samples to training samples (n_new x n), as shares that sum to one."""
+        """Edges from new samples to training samples (n_new x n), with rows that sum to one."""
         return row_stochastic(self._edges(geometry))
 
     def _edges(self, geometry: CrossGeometry) -> Any:
@@ -101,14 +101,14 @@ class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales",
 
 
 def row_stochastic(W: Any) -> Any:
-    """Rows that sum to one."""
+    """Scale rows to sum to one."""
     sums = np.asarray(W.sum(axis=1)).ravel()
     inverse = 1.0 / np.where(sums > 0.0, sums, 1.0)
     return scaled(W, inverse)
 
 
 class GaussianGraph(StoredParameters, tag="graph.gaussian"):
-    """The paper's graph: ``W_ij = exp(-||x_i - x_j||^2 / (2 sigma^2))`` between all samples, ``L = D - W``.
+    """Graph of the paper: ``W_ij = exp(-||x_i - x_j||^2 / (2 sigma^2))`` for all pairs, ``L = D - W``.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class GaussianGraph(StoredParameters, tag="graph.gaussian"):
         self.sigma = sigma
 
     def fit(self, geometry: Geometry) -> FittedGaussianGraph:
-        """Graph of the samples of a view."""
+        """Compute the graph of the samples of a view."""
         sigma = geometry.gaussian_width(self.sigma)
         return FittedGaussianGraph.of(geometry.gaussian(sigma), sigma)
 
@@ -131,11 +131,11 @@ class FittedGaussianGraph(Stored, tag="graph.gaussian.fitted", fields=("sigma", 
 
     sigma: float
     bound: float  # of the spectrum of its Laplacian
-    laplacian: Laplacian | None = None  # of the training samples; new samples need none
+    laplacian: Laplacian | None = None  # of the training samples; not needed to place new samples
 
     @classmethod
     def of(cls, W: Array, sigma: float) -> FittedGaussianGraph:
-        """The graph of weights (n x n)."""
+        """The graph with given weights (n x n)."""
         degree = W.sum(axis=1)
         L = LinearOperator(W.shape, matvec=lambda x: degree * x.ravel() - W @ x.ravel(), dtype=W.dtype)
         bound = float(top_eigenpairs(L, 1)[0][0])
@@ -147,7 +147,7 @@ class FittedGaussianGraph(Stored, tag="graph.gaussian.fitted", fields=("sigma", 
         return W, W.sum(axis=1)
 
     def ties(self, geometry: CrossGeometry) -> Array:
-        """Edges from new samples to training samples, as shares that sum to one."""
+        """Edges from new samples to training samples, with rows that sum to one."""
         return np.asarray(row_stochastic(self.cross(geometry)[0]))
 
 
@@ -155,7 +155,7 @@ GRAPHS: dict[str, Any] = {"knn": KNN, "gaussian": GaussianGraph}
 
 
 def make_graph(graph: Any) -> Any:
-    """The graph that a parameter names: a string, a graph object, or None for no graph."""
+    """The graph for a parameter: a name, a graph object, or None for no graph."""
     if graph is None or (hasattr(graph, "fit") and not isinstance(graph, type)):
         return graph
     if isinstance(graph, str) and graph in GRAPHS:
@@ -164,20 +164,20 @@ def make_graph(graph: Any) -> Any:
 
 
 def local_scales(distances: Array, floor: float = 0.0) -> Array:
-    """Distance to the last neighbour, kept above a tenth of the typical one where samples repeat."""
+    """Distance to the last neighbour, but at least a tenth of the median, for duplicated samples."""
     scales = distances[:, -1].astype(np.float64)
     floor = floor or 0.1 * float(np.median(scales)) or float(scales.max()) or 1.0
     return np.maximum(scales, floor)
 
 
 def neighbour_weights(distances: Array, positions: Array, scales: Array, other_scales: Array) -> Array:
-    """``exp(-d_ij^2 / (s_i s_j))`` of given neighbours; a far one is still one: no row without edges."""
+    """``exp(-d_ij^2 / (s_i s_j))`` for given neighbours, bounded below so that every row has edges."""
     weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
     return np.asarray(np.maximum(weights, 1e-12, out=weights))
 
 
 def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> Any:
-    """Weights of neighbours at their places among n: rows x n, sparse unless asked otherwise."""
+    """Weights of neighbours as a matrix (rows x n), sparse by default."""
     count, width = weights.shape
     if dense:
         W = np.zeros((count, n))

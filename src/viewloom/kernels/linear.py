@@ -13,7 +13,7 @@ from viewloom.runtime.stored import Stored, StoredParameters
 
 
 class Linear(StoredParameters, tag="kernel.linear"):
-    """``k(x, y) = <x, y>``, kept as the factor ``X`` and never multiplied out.
+    """``k(x, y) = <x, y>``, stored as the factor ``X``.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Linear(StoredParameters, tag="kernel.linear"):
 
 
 class Cosine(Linear, tag="kernel.cosine"):
-    """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, whatever the normalisation asked for.
+    """``k(x, y) = <x, y> / (|x| |y|)``: linear with unit diagonal, also if ``normalize=False``.
 
     Examples
     --------
@@ -46,14 +46,14 @@ class Cosine(Linear, tag="kernel.cosine"):
 
 @dataclass(frozen=True, eq=False)
 class FittedLinear(Stored, tag="kernel.linear.fitted", fields=("normalize", "operator")):
-    """``K = X X^T`` as a factor, rows of unit length if asked for."""
+    """``K = X X^T`` as a factor, optionally with rows of unit length."""
 
     normalize: bool
     operator: Factored
 
     @classmethod
     def of(cls, X: Any, normalize: bool) -> FittedLinear:
-        """The kernel of samples."""
+        """Compute the kernel of samples."""
         return cls(normalize, factored_rows(X, normalize))
 
     def place(self, cross: CrossGeometry, shared_graph: SharedRows | None = None) -> Factored:
@@ -62,5 +62,5 @@ class FittedLinear(Stored, tag="kernel.linear.fitted", fields=("normalize", "ope
 
 
 def factored_rows(X: Any, normalize: bool) -> Factored:
-    """Samples as a factor, of unit length if asked for."""
+    """Samples as a factor, optionally of unit length."""
     return Factored(unit_rows(X) if normalize else X)

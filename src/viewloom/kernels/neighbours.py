@@ -1,4 +1,4 @@
-"""Nearest samples: exact in single precision, or nearly exact among very many."""
+"""Nearest neighbours: exact in single precision, or approximate for very many samples."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from viewloom.kernels.operators import Factored
 
 Array = np.ndarray
-BLOCK_ROWS = 256  # whose distances are computed at a time
-GROUP = 16  # samples whose nearest one is found first
-RECALL, RECALL_SAMPLE = 0.98, 500  # of true neighbours that a search must find, and for how many samples
-CLOSE = 1e-4  # of a squared length, below which squared distances are not taken from products
-CELL_SAMPLE = 64  # samples per cell from which faiss learns where cells lie
+BLOCK_ROWS = 256  # rows whose distances are computed at a time
+GROUP = 16  # samples per group, of which the nearest is found first
+RECALL, RECALL_SAMPLE = 0.98, 500  # least share of true neighbours found, on a sample of this size
+CLOSE = 1e-4  # relative to a squared length; smaller squared distances are computed from differences
+CELL_SAMPLE = 64  # training samples per cell for faiss
 
 
 def fits_single(X: Any, Y: Any, count: int) -> bool:
-    """Whether `nearest_in_single` can answer."""
+    """Whether `nearest_in_single` can be used."""
     return _is_single(X) and _is_single(Y) and count <= len(Y) // GROUP
 
 
@@ -29,8 +29,8 @@ def _is_single(X: Any) -> bool:
 def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
     """Distances and positions of the rows of Y nearest to each row of X, in single precision.
 
-    ``||y||^2 / 2 - <x, y>`` of a block of rows comes from one product, half of what double
-    precision takes. Both are centred first, so that little is lost in the difference.
+    ``||y||^2 / 2 - <x, y>`` of a block of rows is computed by one product, in half the time of double
+    precision. X and Y are centred first, so that little precision is lost in the difference.
     """
     centre = Y.mean(axis=0)
     Y = Y - centre
@@ -49,21 +49,21 @@ def nearest_in_single(X: Array, Y: Array, count: int) -> tuple[Array, Array]:
 
 
 def nearest_to_few(X: Array, Y: Array, squared_lengths: Array, count: int) -> tuple[Array, Array]:
-    """The same in double precision, for few rows of X; ``||y||^2`` is given for all rows of Y."""
+    """The same in double precision, for few rows of X, with ``||y||^2`` of all rows of Y given."""
     X = X.astype(np.float64, copy=False)
     D = squared_lengths + (Factored(X).diagonal()[:, None] - 2.0 * (X @ Y.T))
     rows, positions = np.arange(len(D))[:, None], D.argpartition(count - 1, axis=1)[:, :count]
     least = D[rows, positions]
-    if (least < CLOSE * squared_lengths[positions]).any():  # the difference of large numbers
+    if (least < CLOSE * squared_lengths[positions]).any():  # cancellation
         return _sorted_distances(X, Y, positions)
     order = least.argsort(axis=1, kind="stable")
     return np.sqrt(least[rows, order]), positions[rows, order]
 
 
 def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
-    """The least values of every row, rising, and their places.
+    """The smallest values of every row, in increasing order, and their columns.
 
-    So many groups of columns have a value no larger than the bound; only values up to it are sorted.
+    At least `count` groups of columns have a value within the bound, so only values within it are sorted.
     """
     n, m = table.shape
     minima = table.reshape(n, GROUP, m // GROUP).min(axis=1)
@@ -78,11 +78,11 @@ def least_in_rows(table: Array, count: int) -> tuple[Array, Array]:
 
 
 def approximate_neighbours(X: Array, count: int) -> tuple[Array, Array]:
-    """Distances and positions of the nearest other samples (n x count), nearly all of them the true ones.
+    """Distances and positions of the nearest other samples (n x count), approximately. Needs faiss.
 
-    Samples lie in cells around centres of k-means, and a search looks into the nearest cells only: so
-    many that on a few hundred samples, which are compared with all, `RECALL` of the neighbours are
-    found. Distances are exact, and the same data gives the same answer. Needs faiss.
+    Samples are assigned to cells around k-means centres, and only the nearest cells are searched. Their
+    number is increased until the share `RECALL` of the true neighbours is found for a few hundred samples,
+    for which these are computed exactly. Distances are exact, and the result is deterministic.
     """
     faiss: Any = import_module("faiss")
     C = np.ascontiguousarray(X - X.mean(axis=0), dtype=np.float32)
@@ -114,14 +114,14 @@ def _recall(found: Array, truth: Array) -> float:
 
 
 def _without_self(positions: Array) -> Array:
-    """Neighbours of every sample other than itself; the last is left out where it is not among them."""
+    """Neighbours of every sample without the sample itself, or without the last if it is not among them."""
     own = positions == np.arange(len(positions))[:, None]
     own[~own.any(axis=1), -1] = True
     return positions[~own].reshape(len(positions), -1)
 
 
 def _sorted_distances(X: Array, Y: Array, positions: Array) -> tuple[Array, Array]:
-    """Distances to the rows of Y at given positions, in double precision and rising, and those positions."""
+    """Distances to the rows of Y at given positions, in double precision and sorted, and the positions."""
     distances = np.empty(positions.shape)
     for start in range(0, len(X), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)

@@ -1,4 +1,4 @@
-"""Any kernel by a finite factor, from a few landmarks."""
+"""Nystroem approximation: a finite factor of any kernel from landmarks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ NYSTROEM_ROWS, NYSTROEM_SAMPLE = 8192, 8000
 
 
 class Nystroem(StoredParameters, tag="kernel.nystroem"):
-    """A kernel as a factor of given rank, ``K ~ C W^+ C^T`` with ``C = k(X, L)`` and ``W = k(L, L)``.
+    """Approximation of a kernel by a factor of given rank, ``K ~ C W^+ C^T``.
 
-    The landmarks ``L`` are centres of k-means, or, for kernels given as functions, samples drawn by
-    block RPCholesky. Time and memory grow with the number of samples, not with its square.
+    Here ``C = k(X, L)`` and ``W = k(L, L)``. The landmarks ``L`` are k-means centres, or samples drawn by
+    block RPCholesky if the kernel is a function. Time and memory grow linearly with the number of
+    samples.
 
     Parameters
     ----------
@@ -53,10 +54,10 @@ class Nystroem(StoredParameters, tag="kernel.nystroem"):
         self.rank = rank
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedNystroem:
-        """Kernel of the samples of a view."""
+        """Compute the kernel of the samples of a view."""
         kernel = make_kernel(self.kernel)
         if not isinstance(kernel, PairwiseKernel) or isinstance(kernel, Precomputed):
-            raise InputError(f"Nystroem takes a kernel of pairs, such as 'gaussian', got {self.kernel!r}.")
+            raise InputError(f"Nystroem needs a pairwise kernel, such as 'gaussian', got {self.kernel!r}.")
         rows = _thinned(geometry)
         kernel = kernel.prepare(rows)
         landmarks = Geometry(self._landmarks(kernel, rows), geometry.name)
@@ -86,7 +87,7 @@ class Factoring(Stored, tag="kernel.nystroem.factoring", fields=("kernel", "land
 
     @classmethod
     def of(cls, kernel: PairwiseKernel, landmarks: Geometry, normalize: bool) -> Factoring:
-        """The root of the landmarks' kernel."""
+        """Compute the inverse root of the kernel of the landmarks."""
         values, vectors = scipy.linalg.eigh(kernel.matrix(landmarks))
         keep = values > NYSTROEM_CUT * values[-1]
         return cls(kernel, landmarks, normalize, vectors[:, keep] / np.sqrt(values[keep]))
@@ -94,7 +95,7 @@ class Factoring(Stored, tag="kernel.nystroem.factoring", fields=("kernel", "land
     def __call__(self, X: Any) -> Factored:
         """Factor of samples."""
         Z = np.empty((X.shape[0], self.root.shape[1]), dtype=X.dtype)
-        for start in range(0, len(Z), NYSTROEM_ROWS):  # the n x rank kernel never stands beside its factor
+        for start in range(0, len(Z), NYSTROEM_ROWS):  # avoids a second n x rank matrix
             rows = slice(start, start + NYSTROEM_ROWS)
             Z[rows] = self.kernel.matrix(self.landmarks.to(X[rows])) @ self.root
         return factored_rows(Z, self.normalize)
@@ -102,7 +103,7 @@ class Factoring(Stored, tag="kernel.nystroem.factoring", fields=("kernel", "land
 
 @dataclass(frozen=True, eq=False)
 class FittedNystroem(Stored, tag="kernel.nystroem.fitted", fields=("factoring", "operator")):
-    """The factor of the training samples, and how those of new samples are made."""
+    """The factor of the training samples, and the map to factors of new samples."""
 
     factoring: Factoring
     operator: Factored
@@ -111,7 +112,7 @@ class FittedNystroem(Stored, tag="kernel.nystroem.fitted", fields=("factoring", 
     def of(
         cls, kernel: PairwiseKernel, landmarks: Geometry, geometry: Geometry, normalize: bool
     ) -> FittedNystroem:
-        """The kernel of samples."""
+        """Compute the kernel of samples."""
         factoring = Factoring.of(kernel, landmarks, normalize)
         return cls(factoring, factoring(geometry.X))
 
@@ -121,13 +122,15 @@ class FittedNystroem(Stored, tag="kernel.nystroem.fitted", fields=("factoring", 
 
 
 def _thinned(geometry: Geometry) -> Geometry:
-    """At most some thousand samples, evenly taken: enough to place landmarks and to tell a width."""
+    """Every m-th sample, at most `NYSTROEM_SAMPLE`, from which landmarks and widths are computed."""
     step = -(-geometry.size // NYSTROEM_SAMPLE)
     return geometry if step == 1 else Geometry(geometry.X[::step], geometry.name)
 
 
 def as_factored(kernel: Any) -> Any:
-    """The kernel, or its Nystroem factor where it would be stored entry by entry."""
+    """The kernel, or its Nystroem approximation if it would be stored entry by entry."""
     if isinstance(kernel, Precomputed):
-        raise InputError("A precomputed kernel is as large as it is: it cannot be factored from landmarks.")
+        raise InputError(
+            "A precomputed kernel cannot be approximated by landmarks; pass features, or factored=False."
+        )
     return Nystroem(kernel) if isinstance(kernel, PairwiseKernel) else kernel

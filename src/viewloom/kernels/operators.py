@@ -1,14 +1,14 @@
-"""What the solver may ask of a Gram matrix or a graph, whether dense, sparse or factored.
+"""Operators: the interface of Gram matrices and graphs to the solver, dense, sparse or factored.
 
-A symmetric n x n matrix ``K`` meets the solver only through products with memberships ``G`` (k x n):
+The solver uses a symmetric n x n matrix ``K`` only in products with memberships ``G`` (k x n):
 
-``project(G)``    what has to be known of ``G K``, as sums over samples: a `Projection`;
-``lift(M)``       the rows of ``G K`` again, for the samples this operator holds;
-``codebook(Pt)``  what new samples need of ``P^T`` (k x n): then ``P^T K`` of new samples is
+``project(G)``    a `Projection`: sums over samples that represent ``G K``;
+``lift(M)``       the columns of ``G K`` for the samples of this operator;
+``codebook(Pt)``  a compact form of ``P^T`` (k x n), so that ``P^T K`` of new samples is
                   ``place(rows).lift(codebook)``.
 
-A dense or sparse ``K`` is projected once, into k x n numbers. A factored ``K = Z Z^T`` is projected into
-the k x m numbers ``G Z``, which add up over blocks of samples.
+A dense or sparse ``K`` is projected to a k x n matrix. A factored ``K = Z Z^T`` is projected to the
+k x m matrix ``G Z``, which can be added up over blocks of samples.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ DENSE_EIGEN_SIZE = 400  # below this LAPACK is faster than Lanczos
 
 @dataclass(frozen=True)
 class Projection:
-    """Sums over samples that describe ``G K``: ``M``, and ``quad = G K G^T`` (k x k)."""
+    """Sums over samples that represent ``G K``: ``M``, and ``quad = G K G^T`` (k x k)."""
 
     M: Array
-    local_quad: Array | None = None  # None where quad = M M^T
+    local_quad: Array | None = None  # None if quad = M M^T
 
     @property
     def quad(self) -> Array:
@@ -58,25 +58,25 @@ class Operator(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """Precision of its numbers."""
+        """Precision of the entries."""
 
     def project(self, G: Array) -> Projection:
-        """Sums over samples from which `lift` gives ``G K``."""
+        """Sums over samples from which `lift` computes ``G K``."""
 
     def lift(self, M: Array) -> Array:
         """``G K`` (k x n) from the sums."""
 
     def codebook(self, Pt: Array) -> Array:
-        """What `lift` of new samples needs of ``P^T``."""
+        """The form of ``P^T`` that `lift` of new samples uses."""
 
     def diagonal(self) -> Array:
         """Diagonal of the matrix."""
 
     def features(self, rank: int) -> Array:
-        """N x rank factor whose Gram matrix is the best approximation of that rank."""
+        """Factor (n x rank) whose Gram matrix is the best approximation of that rank."""
 
     def centred_spectrum(self, rank: int) -> Array:
-        """Largest eigenvalues of ``H K H``, ``H = I - 11^T / n``, in falling order."""
+        """Largest eigenvalues of ``H K H``, ``H = I - 11^T / n``, in decreasing order."""
 
     def mean(self) -> float:
         """Mean of all entries, ``1^T K 1 / n^2``."""
@@ -90,7 +90,7 @@ class Explicit:
 
     def __init__(self, K: Any) -> None:
         self.K = K
-        self._features: dict[int, Array] = {}  # by rank: eigenvectors take many passes over the matrix
+        self._features: dict[int, Array] = {}  # cached by rank: eigenvectors are expensive
 
     @property
     def size(self) -> int:
@@ -108,11 +108,11 @@ class Explicit:
         return Projection(M, np.asarray(M @ G.T, dtype=np.float64))
 
     def lift(self, M: Array) -> Array:
-        """``M`` is ``G K`` already."""
+        """``G K``, which is ``M`` itself."""
         return M
 
     def codebook(self, Pt: Array) -> Array:
-        """New samples need all of ``P^T``."""
+        """``P^T`` itself."""
         return Pt
 
     def diagonal(self) -> Array:
@@ -179,7 +179,7 @@ class Factored(Stored, tag="factor", fields=("Z",)):
         return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
 
     def codebook(self, Pt: Array) -> Array:
-        """``P^T Z``, all that new samples need."""
+        """``P^T Z``, which is sufficient for new samples."""
         return self.project(Pt).M
 
     def diagonal(self) -> Array:
@@ -216,14 +216,14 @@ class Factored(Stored, tag="factor", fields=("Z",)):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def moments(self) -> Moments:
-        """Sums over samples that tell the spectrum; those of several blocks add up."""
+        """Sums over samples that determine the spectrum; the sums of several blocks can be added."""
         total = np.asarray(self.Z.sum(axis=0, dtype=np.float64)).ravel()
         return Moments(self.size, total, dense(self.Z.T @ self.Z))
 
 
 @dataclass(frozen=True)
 class Moments:
-    """What is known of ``K = Z Z^T`` from ``n``, ``Z^T 1`` and ``Z^T Z``."""
+    """Trace, mean and spectrum of ``K = Z Z^T`` from ``n``, ``Z^T 1`` and ``Z^T Z``."""
 
     size: int
     total: Array  # m
@@ -276,18 +276,18 @@ class Cross:
 
 
 def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
-    """Largest eigenvalues (falling) and eigenvectors of a symmetric matrix, the same for the same input."""
+    """Largest eigenvalues (decreasing) and eigenvectors of a symmetric matrix; deterministic."""
     n = K.shape[0]
     rank = min(rank, n)
     if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:
         full = K @ np.eye(n) if isinstance(K, LinearOperator) else dense(K)
         values, vectors = _largest(np.asarray(full, dtype=np.float64), rank)
     else:
-        dtype = np.result_type(K.dtype, np.float32)  # whole numbers become floats
+        dtype = np.result_type(K.dtype, np.float32)  # integers become floats
         K = K if isinstance(K, LinearOperator) else K.astype(dtype, copy=False)
         v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
         if not np.any(K @ v0):
-            return np.zeros(rank), np.eye(n, rank)  # the zero matrix, which ARPACK refuses
+            return np.zeros(rank), np.eye(n, rank)  # ARPACK fails on the zero matrix
         values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=tol if dtype == np.float64 else 0.0)
     order = np.argsort(-values, kind="stable")
     return np.asarray(values[order], dtype=np.float64), vectors[:, order]
@@ -298,12 +298,12 @@ def _largest(K: Array, rank: int) -> tuple[Array, Array]:
     values, vectors = scipy.linalg.eigh(K, subset_by_index=(n - rank, n - 1))
     if len(values) == rank:
         return values, vectors
-    values, vectors = scipy.linalg.eigh(K, driver="evd")  # LAPACK's search loses equal eigenvalues
+    values, vectors = scipy.linalg.eigh(K, driver="evd")  # subset search may miss equal eigenvalues
     return values[-rank:], vectors[:, -rank:]
 
 
 def unit_rows(X: Any) -> Any:
-    """Rows of length one; rows of zeros stay."""
+    """Scale rows to unit length; rows of zeros are unchanged."""
     norms = np.sqrt(Factored(X).diagonal())
     inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
     return scaled(X, inverse.astype(X.dtype))
@@ -321,5 +321,5 @@ def scaled(X: Any, left: Array, right: Array | None = None) -> Any:
 
 
 def dense(K: Any) -> Array:
-    """A matrix as an array."""
+    """A dense or sparse matrix as a dense array."""
     return np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Kernels that are a function of two samples."""
+"""Kernels defined by a function of two samples."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Samples = Geometry | CrossGeometry
 
 
 class PairwiseKernel(StoredParameters):
-    """A kernel given by its entries. Subclasses write `matrix`, and `diagonal` where it is cheaper.
+    """Base class of kernels defined by their entries. Subclasses implement `matrix` and `diagonal`.
 
-    A subclass with a `tag` (see `viewloom.runtime.stored.Stored`) can be saved with a model, by its
+    A subclass with a `tag` (see `viewloom.runtime.stored.Stored`) is saved with a model by its
     parameters.
     """
 
     def matrix(self, samples: Samples) -> Array:
-        """``k(x, y)`` of samples (rows) against the training samples (columns), the caller's to change."""
+        """``k(x, y)`` of samples (rows) and training samples (columns); the caller may modify the result."""
         raise NotImplementedError
 
     def diagonal(self, samples: Samples) -> Array:
@@ -37,26 +37,26 @@ class PairwiseKernel(StoredParameters):
         raise NotImplementedError
 
     def prepare(self, geometry: Geometry) -> PairwiseKernel:
-        """The kernel with parameters that depend on the data filled in."""
+        """The kernel with data-dependent parameters filled in."""
         return self
 
     def fit(self, geometry: Geometry, context: Context = PLAIN) -> FittedPairwise:
-        """Kernel of the samples of a view."""
+        """Compute the kernel of the samples of a view."""
         return FittedPairwise.of(self.prepare(geometry), geometry, context.normalize)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPairwise(Stored, tag="kernel.pairwise.fitted", fields=("kernel", "name", "norms")):
-    """A dense Gram matrix, of unit diagonal if asked for."""
+    """A dense Gram matrix, optionally with unit diagonal."""
 
     kernel: PairwiseKernel
     name: str  # of the view, for messages
-    norms: Array | None  # root of the diagonal; None where it is left as it is
-    operator: Any = None  # of the training samples; new samples need none
+    norms: Array | None  # root of the diagonal; None if the kernel is not normalised
+    operator: Any = None  # of the training samples; not needed to place new samples
 
     @classmethod
     def of(cls, kernel: PairwiseKernel, geometry: Geometry, normalize: bool) -> FittedPairwise:
-        """The kernel of samples."""
+        """Compute the kernel of samples."""
         K = kernel.matrix(geometry)
         norms = _norms(np.diagonal(K), geometry.name) if normalize else None
         return cls(kernel, geometry.name, norms, Explicit(K if norms is None else _unit(K, norms, norms)))
@@ -72,8 +72,9 @@ class FittedPairwise(Stored, tag="kernel.pairwise.fitted", fields=("kernel", "na
 def _norms(diagonal: Array, name: str) -> Array:
     if not (diagonal > 0.0).all():
         raise InputError(
-            f"The kernel of view {name!r} is not positive at "
-            f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot have unit diagonal."
+            f"The diagonal of the kernel of view {name!r} is not positive for "
+            f"{int((~(diagonal > 0.0)).sum())} samples, so it cannot be scaled to one; "
+            "leave them out or pass normalize=False."
         )
     return np.sqrt(diagonal)
 
@@ -125,10 +126,10 @@ class Gaussian(PairwiseKernel, tag="kernel.gaussian"):
     Parameters
     ----------
     sigma : float, "median" or sequence of floats, default="median"
-        Width. "median" takes the median distance between samples of the view. Of a grid, such as
-        the paper's ``np.exp(np.arange(-2, 11))``, the width is taken whose kernel values are spread
-        most (largest variance between pairs): neither all near 0 nor all near 1. No label is
-        involved.
+        Width. "median" uses the median distance between samples of the view. From a grid, such as
+        ``np.exp(np.arange(-2, 11))`` of the paper, the width with the largest variance of kernel values
+        between pairs is chosen, so that they are neither all near 0 nor all near 1. Labels are not
+        used.
 
     Examples
     --------
@@ -144,11 +145,11 @@ class Gaussian(PairwiseKernel, tag="kernel.gaussian"):
         self.sigma = sigma
 
     def prepare(self, geometry: Geometry) -> Gaussian:
-        """The kernel with its width as a number."""
+        """The kernel with a numeric width."""
         return Gaussian(geometry.gaussian_width(self.sigma))
 
     def matrix(self, samples: Samples) -> Array:
-        """``k(x, y)`` of samples against the training samples; has unit diagonal, so nobody rescales it."""
+        """``k(x, y)`` of samples and training samples; not copied, since it has unit diagonal already."""
         return samples.gaussian(self.sigma)
 
     def diagonal(self, samples: Samples) -> Array:
@@ -184,12 +185,11 @@ class FunctionKernel(PairwiseKernel):
 
 
 class Precomputed(PairwiseKernel, tag="kernel.precomputed"):
-    """Views that are Gram matrices already: n x n for `fit`, n_new x n for `predict`.
+    """Views that are Gram matrices: n x n for `fit`, n_new x n for `predict`.
 
-    A matrix that is not symmetric is an error. One that is not positive semidefinite is repaired:
-    its negative eigenvalues are set to zero, and a warning says how negative they were. New
-    samples' own ``k(x, x)`` is not in the data and is taken to be the mean of the training
-    diagonal.
+    A matrix that is not symmetric raises an error. If a matrix is not positive semidefinite, its
+    negative eigenvalues are set to zero, and a warning states the lowest one. The diagonal ``k(x, x)``
+    of new samples is not part of the data; the mean of the training diagonal is used.
 
     Examples
     --------
@@ -203,27 +203,27 @@ class Precomputed(PairwiseKernel, tag="kernel.precomputed"):
     True
     """
 
-    gram_: Array | None = None  # of the training samples, once it is checked
+    gram_: Array | None = None  # checked Gram matrix of the training samples
 
     def prepare(self, geometry: Geometry) -> PairwiseKernel:
-        """Check the matrix, once."""
+        """The kernel with its checked matrix."""
         return self.from_state(
             {"gram": checked_gram(np.asarray(geometry.X, dtype=np.float64), geometry.name)}
         )
 
     def state(self) -> dict[str, Any]:
-        """The matrix, once it is checked."""
+        """The checked matrix."""
         return {"gram": self.gram_}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Precomputed:
-        """The kernel with its matrix."""
+        """Restore the kernel with its matrix."""
         fitted = cls()
         fitted.gram_ = state["gram"]
         return fitted
 
     def matrix(self, samples: Samples) -> Array:
-        """The matrix, or the rows of new samples."""
+        """The matrix, or the rows for new samples."""
         return np.array(self.gram_ if samples.train is samples else samples.X)
 
     def diagonal(self, samples: Samples) -> Array:
@@ -233,7 +233,7 @@ class Precomputed(PairwiseKernel, tag="kernel.precomputed"):
 
 
 def checked_gram(K: Array, name: str) -> Array:
-    """A symmetric positive semidefinite matrix from one that should be (see `Precomputed`)."""
+    """Check a Gram matrix and make it symmetric and positive semidefinite (see `Precomputed`)."""
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise InputError(
             f"View {name!r} has shape {K.shape}; a precomputed kernel must be square, with one row "
@@ -246,7 +246,7 @@ def checked_gram(K: Array, name: str) -> Array:
     if asymmetry > 1e-6:
         raise InputError(
             f"The kernel of view {name!r} is not symmetric (largest difference {asymmetry:.1e} of its "
-            "largest entry); pass (K + K.T) / 2 if that is what you mean."
+            "largest entry); pass (K + K.T) / 2 to use its symmetric part."
         )
     K = (K + K.T) / 2.0
     if _is_positive(K, 1e-7 * len(K) * size):

@@ -20,7 +20,7 @@ KERNELS: dict[str, Any] = {
 
 
 def make_kernel(kernel: Any) -> Any:
-    """The kernel that a parameter names: a string, a kernel object or a function."""
+    """The kernel for a parameter: a name, a kernel object or a function."""
     if hasattr(kernel, "fit") and not isinstance(kernel, type):
         return kernel
     if isinstance(kernel, str) and kernel in KERNELS:

@@ -32,7 +32,7 @@ from sklearn.base import ClusterMixin
 
 from viewloom.models.persistence_v1 import upgraded
 from viewloom.runtime.errors import InputError, InputTypeError, MissingFileError
-from viewloom.runtime.files import special, whole
+from viewloom.runtime.files import atomic_write, special
 from viewloom.runtime.stored import REGISTRY, tag_of
 
 Array = np.ndarray
@@ -87,7 +87,7 @@ def save(
         "extra": beside,
     }
     metadata["digest"] = _digest(metadata, tensors.arrays)
-    with whole(path, mode) as part:
+    with atomic_write(path, mode) as part:
         _write(part, tensors.arrays, {KEY: _text(metadata)})
 
 

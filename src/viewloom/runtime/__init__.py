@@ -1,1 +1,1 @@
-"""Errors, files, processes, threads and progress: what every room may use."""
+"""Errors, files, processes, threads and progress: shared by all packages."""

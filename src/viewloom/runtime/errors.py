@@ -1,10 +1,10 @@
-"""Errors that viewloom raises on purpose: their messages name no subject and quote no value of one."""
+"""Exceptions raised by viewloom. Their messages never contain ids or values of subjects."""
 
 from __future__ import annotations
 
 
 class ViewloomError(Exception):
-    """Base of all errors that viewloom raises on purpose.
+    """Base class of all exceptions that viewloom raises deliberately.
 
     Examples
     --------
@@ -15,7 +15,7 @@ class ViewloomError(Exception):
 
 
 class InputError(ViewloomError, ValueError):
-    """Data or settings that cannot be used: a ValueError.
+    """Invalid data or parameters: a ValueError.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class InputError(ViewloomError, ValueError):
 
 
 class InputTypeError(ViewloomError, TypeError):
-    """An argument of a type that cannot be used: a TypeError.
+    """An argument of an invalid type: a TypeError.
 
     Examples
     --------
@@ -36,19 +36,19 @@ class InputTypeError(ViewloomError, TypeError):
 
 
 class MissingPackageError(ViewloomError, ImportError):
-    """An optional package that is needed here and is not installed: an ImportError."""
+    """A required optional package is not installed: an ImportError."""
 
 
 class MissingFileError(ViewloomError, FileNotFoundError):
-    """A file that is not there: a FileNotFoundError."""
+    """A file does not exist: a FileNotFoundError."""
 
 
 class WorkerError(ViewloomError, RuntimeError):
-    """Workers of a cluster that were lost and did not come back: a RuntimeError."""
+    """Workers of a cluster were lost and not restarted: a RuntimeError."""
 
 
 class OutputError(ViewloomError, OSError):
-    """A file that cannot be written: an OSError, with its ``errno``.
+    """A file cannot be written: an OSError, with its ``errno``.
 
     Examples
     --------

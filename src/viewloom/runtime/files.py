@@ -1,4 +1,4 @@
-"""Files that are read only if they are files, and that appear whole or not at all."""
+"""Atomic writing of files, and checks before reading and writing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from viewloom.runtime.errors import InputError, OutputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-LEAST_ROOM = 2**20  # bytes; a run takes more, and with less none need begin
-PRIVATE = 0o600  # permissions of what tells of single subjects, from its first byte
+LEAST_ROOM = 2**20  # bytes that must be free before a run starts
+PRIVATE = 0o600  # permissions of files about single subjects, set when the file is created
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -24,9 +24,9 @@ SPECIAL = {
 
 
 def special(path: str | os.PathLike[str]) -> str | None:
-    """What stands at a path if it is neither file nor folder: reading it might never come to an end.
+    """The kind of a path that is neither file nor folder; reading such a path might never end.
 
-    None for files, folders and links to them, and where there is nothing.
+    None for files, folders, links to them, and paths that do not exist.
 
     >>> special(os.devnull), special("."), special("not there")
     ('a device', None, None)
@@ -39,27 +39,27 @@ def special(path: str | os.PathLike[str]) -> str | None:
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
-    """A hidden file to write to, which takes the place of `path` once all is on disk.
+def atomic_write(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
+    """Write a file completely or not at all: yield a hidden file, which replaces `path` at the end.
 
-    If writing fails, it is taken away and `path` is what it was. Only files and links are replaced.
+    If writing fails, the hidden file is removed and `path` is unchanged. Only files and links are replaced.
 
     Parameters
     ----------
     path : path
     mode : int
-        Permissions, less what the umask takes away; of the new file, whatever those of an old one were.
+        Permissions of the new file, reduced by the umask; those of a replaced file are not kept.
 
     Yields
     ------
     Path
-        In the same folder and with the same suffix.
+        The hidden file, in the same folder and with the same suffix.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole(Path(folder, "a.txt")) as part:
+    ...     with atomic_write(Path(folder, "a.txt")) as part:
     ...         _ = part.write_text("all of it")
     ...     Path(folder, "a.txt").read_text()
     'all of it'
@@ -84,7 +84,7 @@ def whole(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors say which file or folder cannot be written, why, and what can be done."""
+    """Turn an OSError into an `OutputError` that says which path cannot be written, why, and what to do."""
     try:
         yield
     except OutputError:
@@ -95,7 +95,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def all_or_none(paths: Iterable[Path]) -> Iterator[None]:
-    """Take new files away again, and their folders, if not all of them could be written."""
+    """Remove new files, and their new folders, if an error occurs before all are written."""
     files = list(paths)
     missing = {folder for path in files for folder in path.parents if not folder.exists()}
     try:
@@ -111,14 +111,14 @@ def all_or_none(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def unwritable(path: str | os.PathLike[str], error: OSError) -> OutputError:
-    """The error of a file or folder that cannot be written."""
+    """The error for a file or folder that cannot be written."""
     cause = error.strerror or type(error).__name__
     way_out = "make room there, or choose another place" if error.errno in FULL else "choose another place"
     return OutputError(error.errno or 0, f"{os.fspath(path)}: cannot be written ({cause}); {way_out}.")
 
 
 def check_room(path: str | os.PathLike[str]) -> None:
-    """Refuse to begin work whose results could not be written, since the disk is full."""
+    """Raise an error if the disk is full, before work starts whose results could not be written."""
     there = next(
         folder for folder in [Path(path).absolute(), *Path(path).absolute().parents] if folder.is_dir()
     )

@@ -1,7 +1,7 @@
-"""Objects that can be saved: a class declares a tag, a version and the state that makes the object again.
+"""Objects that can be saved: a class declares a tag, a version and the state that restores an object.
 
-`viewloom.models.persistence` writes the tag, the version and the state. Names of classes and modules are no
-part of the format, so that code can be moved and renamed.
+`viewloom.models.persistence` writes the tag, the version and the state. Names of classes and modules are not
+part of the format, so code can be moved and renamed.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ REGISTRY: dict[str, type[Stored]] = {}
 
 
 class Stored:
-    """Base of classes whose objects can be saved.
+    """Base class of objects that can be saved.
 
     Parameters
     ----------
     tag : str
-        What the class is called in files. A class without a tag of its own cannot be saved, even if its
-        base can.
+        Name of the class in files. A class without its own tag cannot be saved, even if its base class
+        can.
     version : int, default=1
-        Raise it when the meaning of the state changes, and let `upgraded` read what earlier versions wrote.
+        Increase it when the meaning of the state changes, and let `upgraded` convert earlier states.
     fields : tuple of str
-        Attributes that are the state; the constructor takes them by the same names.
+        Attributes that make up the state; the constructor takes them by the same names.
 
     Examples
     --------
@@ -55,22 +55,22 @@ class Stored:
             _register(tag, cls)
 
     def state(self) -> dict[str, Any]:
-        """What makes the object again."""
+        """The state that `from_state` restores the object from."""
         return {name: getattr(self, name) for name in self.FIELDS}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The object of a state."""
+        """Restore an object from its state."""
         return cls(**state)
 
     @classmethod
     def upgraded(cls, state: dict[str, Any], version: Any) -> dict[str, Any]:
-        """A state of another version in the form of this one; a class that has had others says how."""
-        raise InputError(f"Version {cls.STATE_VERSION} of {cls.TAG!r} is the only one that is known.")
+        """Convert a state of another version; classes with several versions override this method."""
+        raise InputError(f"Only version {cls.STATE_VERSION} of {cls.TAG!r} is known.")
 
 
 class StoredParameters(Stored, BaseEstimator):
-    """An object whose state is its parameters, in the sense of scikit-learn: a kernel, a graph."""
+    """An object whose state is its scikit-learn parameters, such as a kernel or a graph."""
 
     def state(self) -> dict[str, Any]:
         """The parameters."""
@@ -78,7 +78,7 @@ class StoredParameters(Stored, BaseEstimator):
 
 
 def tag_of(value: Any) -> str | None:
-    """The tag of an object that can be saved, None of any other."""
+    """The tag of an object that can be saved, None for any other."""
     return type(value).TAG if isinstance(value, Stored) else None
 
 
@@ -86,6 +86,6 @@ def _register(tag: str, cls: type[Stored]) -> None:
     other = REGISTRY.setdefault(tag, cls)
     if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise InputTypeError(
-            f"The tag {tag!r} belongs to {other.__module__}.{other.__qualname__}; choose another."
+            f"The tag {tag!r} is used by {other.__module__}.{other.__qualname__}; choose another."
         )
-    REGISTRY[tag] = cls  # the module was loaded again
+    REGISTRY[tag] = cls  # the module was reloaded

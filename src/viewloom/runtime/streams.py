@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, piped into ``head``, or of an encoding that lacks letters."""
+"""Standard streams that are closed, piped into ``head``, or cannot encode all characters."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HANDLER = "viewloom-plain"
 
 
 class Pipe(io.FileIO):
-    """A file or pipe to write to; what cannot be written is dropped, and why it cannot is kept."""
+    """A file or pipe to write to; on an error, further output is dropped and the error is kept."""
 
     failure: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, and say how many."""
+        """Write bytes; return their number."""
         try:
             return super().write(data) if self.failure is None else len(data)
         except OSError as error:
@@ -40,7 +40,7 @@ class Pipe(io.FileIO):
 
 
 def plain(error: UnicodeError) -> tuple[str, int]:
-    """For characters that an encoding lacks: similar ones of ASCII, or question marks.
+    """Replace characters that an encoding lacks by similar ASCII characters, or question marks.
 
     >>> codecs.register_error("plain", plain)
     >>> "30 ██ ± é".encode("ascii", "plain")
@@ -53,14 +53,14 @@ def plain(error: UnicodeError) -> tuple[str, int]:
 
 
 def prepare() -> None:
-    """Let standard streams take whatever is written to them."""
+    """Make standard streams accept any text."""
     _open_closed()
     codecs.register_error(HANDLER, plain)
     sys.stdout, sys.stderr = _prepared(sys.stdout, 1), _prepared(sys.stderr, 2)
 
 
 def _open_closed() -> None:
-    """Files opened later must not become the standard streams of a process that was started without."""
+    """Open closed standard streams, so that files opened later do not take their place."""
     while (handle := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(handle, True)
     os.close(handle)
@@ -78,9 +78,9 @@ def _prepared(stream: Any, handle: int) -> Any:
 
 
 def close(code: int) -> int:
-    """Write what has been kept back; the exit code, which is 1 where something could not be written.
+    """Flush the standard output; return the exit code, which is 1 if it could not be written.
 
-    That nobody reads any more, as after ``| head``, is no failure.
+    A closed pipe, as after ``| head``, is not an error.
     """
     sys.stdout.flush()
     failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
@@ -91,7 +91,7 @@ def close(code: int) -> int:
 
 
 def encodes(text: str, stream: Any) -> bool:
-    """Whether a stream has all characters of a text."""
+    """Whether a stream can encode all characters of a text."""
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")
     except UnicodeEncodeError:

@@ -1,11 +1,11 @@
-"""How many threads BLAS and OpenMP may use while viewloom computes.
+"""Limits on the threads of BLAS and OpenMP.
 
-An exact fit makes thousands of products of small matrices. With several threads each of them waits for all
-threads to arrive; beside another busy process that takes many times as long as the product. Sums in several
-threads are also rounded differently, so that one thread gives the same bits on every machine.
+An exact fit computes thousands of products of small matrices. With several threads, each product waits for
+all threads; if another process is busy, this takes many times as long as the product. Sums over several
+threads are also rounded differently; with one thread results do not depend on the number of cores.
 
-The limit of BLAS holds for the whole process. It is therefore counted: the first that asks for it sets it,
-the last that is done puts back what was there. The limit of OpenMP holds for the thread that sets it.
+The limit of BLAS applies to the entire process. It is therefore counted: the first caller sets it, and the
+last one restores the earlier value. The limit of OpenMP applies to the thread that sets it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-SMALL_ROWS = 3000  # samples up to which a product with all of them is too short for several threads
+SMALL_ROWS = 3000  # number of samples up to which several threads do not pay off
 
 
 class Libraries:
-    """The thread pools that are loaded, searched for again once further modules were imported."""
+    """The loaded thread pools, searched again after further imports."""
 
     def __init__(self) -> None:
         self._modules = 0
@@ -33,12 +33,12 @@ class Libraries:
         if len(sys.modules) != self._modules:
             modules = len(sys.modules)
             self._found = ThreadpoolController().lib_controllers
-            self._modules = modules  # last, since other threads ask too
+            self._modules = modules  # last, since other threads read it
         return [library for library in self._found if library.user_api == api]
 
 
 class SharedLimit:
-    """One BLAS thread for as long as anybody needs it, then what was there before."""
+    """A limit of one BLAS thread, restored when its last holder releases it."""
 
     def __init__(self, libraries: Libraries) -> None:
         self._libraries, self._lock = libraries, Lock()
@@ -46,7 +46,7 @@ class SharedLimit:
         self._before: dict[str, tuple[Any, int]] = {}  # by file: controller, number of threads
 
     def acquire(self) -> None:
-        """Limit all libraries, those loaded meanwhile too."""
+        """Limit all libraries, including those loaded in the meantime."""
         with self._lock:
             self._holders += 1
             for library in self._libraries.of("blas"):
@@ -55,7 +55,7 @@ class SharedLimit:
                     library.set_num_threads(1)
 
     def release(self) -> None:
-        """Put back what was there, if nobody else needs the limit."""
+        """Restore the earlier limits, if there is no other holder."""
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
@@ -70,7 +70,7 @@ _BLAS = SharedLimit(_LIBRARIES)
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS with one thread, in the whole process."""
+    """Limit BLAS to one thread, in the entire process."""
     _BLAS.acquire()
     try:
         yield
@@ -80,7 +80,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS with one thread, and OpenMP in the calling thread."""
+    """Limit BLAS to one thread, and OpenMP in the calling thread."""
     before = [(library, library.get_num_threads()) for library in _LIBRARIES.of("openmp")]
     one_openmp_thread()
     try:
@@ -92,21 +92,21 @@ def one_thread() -> Iterator[None]:
 
 
 def one_openmp_thread() -> None:
-    """OpenMP with one thread from now on, for a thread that does nothing else."""
+    """Limit OpenMP to one thread permanently, in a thread of a pool."""
     for library in _LIBRARIES.of("openmp"):
         library.set_num_threads(1)
 
 
 def threads_for(n: int, *, dense: bool = False) -> AbstractContextManager[None]:
-    """The limit that suits an exact problem.
+    """The thread limit for an exact problem.
 
     Parameters
     ----------
     n : int
-        Number of training samples. Up to `SMALL_ROWS` nothing gains by threads; beyond it the search for
-        neighbours does, which scikit-learn shares between threads of OpenMP.
+        Number of training samples. Up to `SMALL_ROWS` several threads do not pay off. Beyond it they speed
+        up the search for neighbours, which uses OpenMP in scikit-learn.
     dense : bool
-        Whether n x n matrices are stored. Beyond `SMALL_ROWS` products with them gain by threads of BLAS.
+        Whether n x n matrices are stored. Beyond `SMALL_ROWS` several BLAS threads speed up their products.
     """
     if n <= SMALL_ROWS:
         return one_thread()

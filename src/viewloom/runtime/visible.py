@@ -1,4 +1,4 @@
-"""Text from files as it can be shown: nothing in it moves a cursor, hides a line or turns a direction."""
+"""Safe display of text from files: control characters and direction marks are escaped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 
 def visible(text: Any, keep: str = "") -> str:
-    r"""Text on one line, in which characters that cannot be seen are given by their codes.
+    r"""Text on one line, with characters that are not printable replaced by their escape codes.
 
-    These are those that steer a terminal, those that turn the direction of writing, line breaks, and bytes
-    of file names that are no text.
+    Escaped are terminal control characters, marks that change the direction of writing, line breaks, and
+    bytes of file names that cannot be decoded.
 
     Parameters
     ----------
     text : object
-        Shown as its `str`.
+        Converted with `str`.
     keep : str
-        Characters that are left as they are.
+        Characters that are not escaped.
 
     Examples
     --------

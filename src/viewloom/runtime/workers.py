@@ -1,4 +1,4 @@
-"""How processes are stopped, that no worker outlives its parent, and what joblib says, in our words."""
+"""Worker processes: stopping on signals, ending with their parent, and errors of lost processes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from viewloom.runtime.errors import InputError
 
 T = TypeVar("T")
 PATIENCE = 3.0  # seconds from a signal until the process is ended by force
-WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of a thread; seconds
-FILES, FILES_PER_JOB = 32, 4  # that are open at the same time, with some to spare
-STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP is unknown to Windows
-TRACKER = b"resource_tracker"  # a process that tidies up after others, and ends with them
-RECEIVED: list[int] = []  # signals that ask this process to end
+WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of the thread; interval in seconds
+FILES, FILES_PER_JOB = 32, 4  # open files needed at the same time, with a reserve
+STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP does not exist on Windows
+TRACKER = b"resource_tracker"  # a process that cleans up after others, and ends with them
+RECEIVED: list[int] = []  # termination signals received
 
 
 def exit_code() -> int:
-    """The exit code of a command that was interrupted: 130 for Ctrl-C, 143 for SIGTERM."""
+    """Exit code of an interrupted command: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + (RECEIVED[0] if RECEIVED else signal.SIGINT)
 
 
 def interrupted(error: BaseException) -> bool:
-    """Whether an error comes from a signal; code that is interrupted may have turned it into another."""
+    """Whether an error was caused by a signal, even if interrupted code turned it into another error."""
     return isinstance(error, KeyboardInterrupt) or bool(RECEIVED)
 
 
 def stop_on_signals() -> None:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, unless they are ignored (``nohup``).
+    """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored (``nohup``).
 
-    A second signal, or three seconds without an end, end the process and its children at once.
+    A second signal, or a delay of more than three seconds, ends the process and its children at once.
     """
     for name in STOPS:
         number = getattr(signal, name, None)
@@ -51,7 +51,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop_at_once)
     RECEIVED.append(number)
-    end_children()  # before they notice that nobody waits for them, and say so
+    end_children()  # before they print errors about a lost parent
     threading.Thread(target=_stop_late, daemon=True).start()
     raise KeyboardInterrupt
 
@@ -67,14 +67,14 @@ def _stop_at_once(*_: object) -> NoReturn:
 
 
 def end_children() -> None:
-    """End the processes that this one has started."""
+    """End the child processes of this process."""
     for pid in _children():
         with suppress(OSError):
             os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def _children() -> list[int]:
-    """Their numbers; those that are just being started are known to the system only."""
+    """Ids of the child processes; those that are just starting are only listed in /proc."""
     if not os.path.isdir("/proc/self"):
         return [child.pid for child in multiprocessing.active_children() if child.pid is not None]
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and _is_child(name)]
@@ -85,12 +85,12 @@ def _is_child(name: str) -> bool:
         with open(f"/proc/{name}/stat", "rb") as stat, open(f"/proc/{name}/cmdline", "rb") as command:
             parent = int(stat.read().rsplit(b")", 1)[1].split()[1])  # after "pid (name) state"
             return parent == os.getpid() and TRACKER not in command.read()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
 
 
 def watched(function: Callable[..., T], *arguments: object) -> T:
-    """Call a function; if this is a worker of joblib, it ends soon after the process that started it."""
+    """Call a function; a joblib worker also starts a thread that ends it once its parent has ended."""
     if multiprocessing.current_process().name.startswith("Loky"):
         _watch_once()
     return function(*arguments)
@@ -102,14 +102,14 @@ def _watch_once() -> None:
 
 
 def _watch(parent: int) -> None:
-    """End this process once it has another parent; those of killed processes are given one."""
+    """End this process once its parent changes, which happens when the parent has ended."""
     while os.getppid() == parent:
         time.sleep(WATCHED_EVERY)
     os._exit(1)
 
 
 def check_open_files(n_jobs: int) -> int:
-    """Refuse to begin with more processes than files may be open for; raises the limit where it may."""
+    """Check that enough files may be open for `n_jobs` processes; raise the soft limit if possible."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -127,8 +127,8 @@ def check_open_files(n_jobs: int) -> int:
 
 
 @contextmanager
-def told_of_lost_processes() -> Iterator[None]:
-    """Systems that run out of memory end processes without a word; joblib renews those that have grown."""
+def explain_lost_processes() -> Iterator[None]:
+    """Raise a MemoryError if a process was killed; ignore the restart of workers that use much memory."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         try:

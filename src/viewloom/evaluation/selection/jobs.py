@@ -18,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.data.views import Views
 from viewloom.runtime.errors import InputError
-from viewloom.runtime.files import special, whole
+from viewloom.runtime.files import atomic_write, special
 from viewloom.runtime.threads import one_thread
-from viewloom.runtime.workers import told_of_lost_processes, watched
+from viewloom.runtime.workers import explain_lost_processes, watched
 
 OptionalPath = str | os.PathLike[str] | None
 Record = dict[str, Any]  # what a unit found out: numbers and lists of numbers, nothing about single samples
@@ -60,7 +60,7 @@ class Checkpoint:
     def save(self, units: Mapping[str, Record]) -> None:
         """Write all finished units."""
         content = {"key": self.key, "units": units}
-        with whole(self.path) as part:
+        with atomic_write(self.path) as part:
             part.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
 
 
@@ -109,7 +109,7 @@ class Jobs:
         """Call ``function(*arguments)`` for every unit that is pending."""
         calls = (delayed(watched)(_named, name, function, units[name]) for name in self.pending(list(units)))
         finished = Parallel(self.n_jobs, batch_size=1, return_as="generator_unordered")(calls)
-        with told_of_lost_processes():
+        with explain_lost_processes():
             for name, record in finished:
                 self.records[name] = record
                 if self.checkpoint is not None:

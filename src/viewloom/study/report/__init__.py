@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from viewloom.runtime.files import PRIVATE, whole
+from viewloom.runtime.files import PRIVATE, atomic_write
 from viewloom.study.report.figures import figures
 from viewloom.study.report.html import to_html
 from viewloom.study.report.summarize import summarize
@@ -38,6 +38,6 @@ def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bo
     """
     summary = summarize(results, subjects=subjects)
     page = to_html(summary, figures(results, summary))
-    with whole(path, PRIVATE if subjects else 0o666) as part:
+    with atomic_write(path, PRIVATE if subjects else 0o666) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)

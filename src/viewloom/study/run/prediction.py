@@ -11,7 +11,7 @@ import pandas as pd
 from viewloom.data.views import Views
 from viewloom.models import persistence
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
-from viewloom.runtime.files import PRIVATE, whole
+from viewloom.runtime.files import PRIVATE, atomic_write
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.visible import visible
 from viewloom.study.cohort import load
@@ -138,7 +138,7 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
     """
     target = Path(path).absolute()
     check_writable(target)
-    with whole(target, PRIVATE) as part:
+    with atomic_write(target, PRIVATE) as part:
         tables.write_csv(table, part)
     return target
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from viewloom.runtime.errors import InputError
-from viewloom.runtime.files import PRIVATE, sync, whole, writing
+from viewloom.runtime.files import PRIVATE, atomic_write, sync, writing
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.visible import visible
 from viewloom.study.config.toml import Study
@@ -145,7 +145,7 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
         raise StudyError(
             f"{visible(source)}: damaged or of another version; run `viewloom fit` again."
         ) from None
-    with whole(target, source.stat().st_mode & 0o777) as part:
+    with atomic_write(target, source.stat().st_mode & 0o777) as part:
         part.write_text(html, encoding="utf-8")
     return target
 
@@ -174,7 +174,7 @@ def _publish(
 
 
 def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
-    with whole(folder / LABELS, PRIVATE) as part:
+    with atomic_write(folder / LABELS, PRIVATE) as part:
         tables.write_csv(tables.labels_table(results), part)
     tables.write_csv(tables.weights_table(results), folder / "weights.csv")
     names = tables.file_names(list(results.importance))
@@ -195,7 +195,7 @@ def _write_report(folder: Path, results: Results, subjects: bool) -> None:
     content = {"format": FORMAT, "summary": summary, "figures": figures}
     texts = {REPORT: report.to_html(summary, figures), SUMMARY: json.dumps(content, ensure_ascii=False)}
     for name, text in texts.items():
-        with whole(folder / name, PRIVATE if subjects else 0o666) as part:
+        with atomic_write(folder / name, PRIVATE if subjects else 0o666) as part:
             part.write_text(text, encoding="utf-8")
 
 
