@@ -525,7 +525,7 @@ class TestAlign:
             ({"a": A, "c": B}, r"Views \['c'\] were not seen in fit, which saw \['a', 'b'\]"),
             ({"a": A, "c": None}, r"Views \['c'\] were not seen in fit"),
             (Views({"c": FRAME}), r"Views \['c'\] were not seen in fit"),
-            ([A], r"1 views given, 2 fitted; None stands for an absent view"),
+            ([A], r"1 views given, 2 fitted; pass None for a missing view"),
             ([A, B, None], "3 views given, 2 fitted"),
             ([None, None], "No views given"),
             ({"a": B}, "View 'a' has 3 features, but fit saw 2"),
@@ -596,7 +596,7 @@ REFUSED = {
     "shape of present": (lambda: Views([LEAKY, LEAKY], present=[True, False]), r"shape \(4, 2\), got \(2,\)"),
     "duplicate ids in a table": (
         lambda: Views.from_frames({"a": table(ids=[ID, ID, "y", ID])}),
-        "View 'a' has 2 rows whose id appeared before; keep one row per subject",
+        "View 'a' has 2 rows with a duplicate id; keep one row per sample",
     ),
     "rows without an id": (
         lambda: Views.from_frames({"a": table(ids=[ID, None, "y", "z"])}),
@@ -608,14 +608,14 @@ REFUSED = {
     ),
     "no common subject": (
         lambda: Views.from_frames({"a": table(), "b": table(ids=["ID-4711", "u", "v", "w"])}),
-        "View 'a' has no subject in common with any other view; check that the ids are spelt alike",
+        "View 'a' shares no id with any other view; check that the ids are spelled the same way",
     ),
     "no subject in all": (
         lambda: Views.from_frames(
             {"a": table(), "b": table(ids=["z", "u", "v", "w"]), "c": table(ids=["w", ID, "s", "t"])},
             how="inner",
         ),
-        "how='inner' keeps nobody; use how='outer'",
+        "how='inner' keeps none; use how='outer'",
     ),
     "bad join": (lambda: Views.from_frames({"a": table()}, how="left"), "how must be 'outer' or 'inner'"),
     "table without values": (
@@ -690,11 +690,11 @@ REFUSED = {
     ),
     "text array": (
         lambda: Views({"a": with_cell(ID, "U20")}),
-        "View 'a': it holds text that is not a number",
+        "View 'a': it contains text that is not a number",
     ),
-    "text in an object array": (lambda: Views({"a": with_cell(ID)}), "View 'a': it holds text"),
-    "text in a list": (lambda: Views([[[1.0, ID]], [[2.0]]]), "View 'view0': it holds text"),
-    "text in one matrix": (lambda: Views(with_cell(ID)), "View 'view0': it holds text"),
+    "text in an object array": (lambda: Views({"a": with_cell(ID)}), "View 'a': it contains text"),
+    "text in a list": (lambda: Views([[[1.0, ID]], [[2.0]]]), "View 'view0': it contains text"),
+    "text in one matrix": (lambda: Views(with_cell(ID)), "View 'view0': it contains text"),
     "date array": (lambda: Views({"a": np.full((2, 2), "2020-01-01", dtype="M8[D]")}), "View 'a': Dates"),
     "complex array": (lambda: Views({"a": LEAKY + 1j}), "View 'a': Complex data not supported"),
     "complex sparse": (

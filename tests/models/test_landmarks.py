@@ -272,7 +272,7 @@ class TestFiles:
         np.testing.assert_array_equal(model().fit(stored).labels_, fitted.labels_)
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path):
-        with pytest.raises(ValueError, match=r"There is no file 'gone\.npy'"):
+        with pytest.raises(ValueError, match=r"The file 'gone\.npy'"):
             model().fit({"a": tmp_path / "gone.npy"})
 
 

@@ -260,7 +260,7 @@ class TestRows:
             (lambda frame: frame.set_axis(range(1, N + 1)), "type string, those of View 'pet' integer"),
             (
                 lambda frame: frame.set_axis(frame.index[[0, *range(N - 1)]]),
-                "1 rows whose id appeared before",
+                "1 rows with a duplicate id",
             ),
             (lambda frame: frame.set_axis([None, *frame.index[1:]]), "1 rows without an id"),
             (lambda frame: pd.concat({"bl": frame}), "different ids"),
@@ -310,7 +310,7 @@ class TestRows:
         assert views.feature_names["pet"].tolist() == list(FRAMES["pet"])
 
     def test_given_ids_in_another_order_are_refused(self):
-        with pytest.raises(ValueError, match="ids are those of the rows in another order"):
+        with pytest.raises(ValueError, match="ids are those of the index in another order"):
             vl.Views(FRAMES, ids=FRAMES["mri"].index[SHUFFLE])
         assert vl.Views(FRAMES, ids=range(N)).ids.tolist() == list(range(N))
 
@@ -351,7 +351,7 @@ class TestValuesOfSamples:
         [
             (Y.set_axis(Y.index.str.lower()), "different ids"),
             (Y.iloc[:-1], "different ids"),
-            (Y.set_axis(["S"] * N), "rows whose id appeared before"),
+            (Y.set_axis(["S"] * N), "rows with a duplicate id"),
             (np.ma.array(Y.to_numpy(), mask=np.arange(N) < 2), "2 masked values"),
         ],
         ids=["spelt otherwise", "fewer", "duplicates", "masked"],
@@ -401,8 +401,8 @@ class TestColumns:
                 lambda frame: frame.rename(columns={"pet1": "q"}),
                 "View 'pet' lacks 1 features seen in fit: 'pet1'",
             ),
-            (lambda frame: frame.drop(columns="pet1"), "has 2 features, but fit saw 3: it lacks 'pet1'"),
-            (lambda frame: frame.assign(age=1.0), "has 4 features, but fit saw 3: fit did not see 'age'"),
+            (lambda frame: frame.drop(columns="pet1"), "has 2 features, but fit saw 3: missing 'pet1'"),
+            (lambda frame: frame.assign(age=1.0), "has 4 features, but fit saw 3: not seen in fit 'age'"),
         ],
         ids=["renamed", "missing", "extra"],
     )

@@ -1,1 +1,1 @@
-"""Views of samples, where their rows come from, and cohorts to try things on."""
+"""Views of samples, sources of their rows, and example cohorts."""

@@ -1,4 +1,4 @@
-"""Views that a model can be fitted on, and new samples as the views it was fitted on."""
+"""Checks of views before fitting, and alignment of new samples with the views of a fitted model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from viewloom.runtime.errors import InputError
 
 
 def check_trainable(views: Views, n_clusters: int) -> None:
-    """Refuse data from which `n_clusters` clusters cannot be learned, naming the view at fault."""
+    """Raise an error if `n_clusters` clusters cannot be learned from the data."""
     n = len(views)
     if n < 2:
         raise InputError(f"Clustering needs at least 2 samples, got n_samples={n}.")
@@ -35,13 +35,13 @@ def check_trainable(views: Views, n_clusters: int) -> None:
             )
         if spread < 1.0 / LARGEST:
             raise InputError(
-                f"View {name!r} varies by less than {1.0 / LARGEST:g}, too little to compute with. Change "
-                "its unit, or leave it out if it is constant but for rounding."
+                f"View {name!r} varies by less than {1.0 / LARGEST:g}, which is too little to compute with. "
+                "Change its unit, or leave it out if it is constant up to rounding."
             )
 
 
 def check_observed(views: Views, a: int, least: int) -> None:
-    """Refuse a view that fewer than `least` samples have."""
+    """Raise an error if fewer than `least` samples have a view."""
     count = len(views.rows(a))
     if count < least:
         raise InputError(
@@ -57,9 +57,9 @@ def align(
     allow_nan: bool = False,
     names_checked: bool = False,
 ) -> Views:
-    """New samples as the views a model was fitted on, absent views included.
+    """New samples as the views that a model was fitted on, including missing views.
 
-    A dict or Views may lack views; in a list None stands for an absent one. Named features are put in order.
+    Views may be missing from a dict or Views, or None in a list. Named features are reordered as in fit.
     """
     given = Views(fitted_parts(data, names), allow_nan=allow_nan)
     if given.names == ["view0"] and len(names) == 1:
@@ -72,7 +72,7 @@ def align(
     for a, name in enumerate(names):
         if name in given.names:
             at = given.index(name)
-            if not allow_nan:  # it will be computed with
+            if not allow_nan:  # not to be imputed first
                 check_size(given.blocks[at], name)
             blocks.append(_in_order(given.blocks[at], given.feature_names[name], features[name], name))
             present[:, a] = given.present[:, at]
@@ -84,7 +84,7 @@ def align(
 
 
 def fitted_parts(data: Any, names: Sequence[str]) -> Any:
-    """New samples by the names of the model's views, without absent ones: a dict, or Views as they are."""
+    """New samples as a dict by view name, without missing views; Views are returned unchanged."""
     if isinstance(data, Views):
         return data
     if not is_multiview(data):
@@ -97,7 +97,7 @@ def fitted_parts(data: Any, names: Sequence[str]) -> Any:
     if not isinstance(data, Mapping):
         if len(data) != len(names):
             raise InputError(
-                f"{len(data)} views given, {len(names)} fitted; None stands for an absent view. "
+                f"{len(data)} views given, {len(names)} fitted; pass None for a missing view. "
                 f"{SPLIT_BY_VIEWS}"
             )
         data = dict(zip(names, data, strict=True))
@@ -112,8 +112,8 @@ def _check_known(given: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Block:
-    """Columns in the order of fit; by position where either side came without names."""
-    unnamed = found is numbered_names(name, len(found))  # quicker than to compare thousands of names
+    """Columns in the order of fit, matched by name, or by position if either side has no names."""
+    unnamed = found is numbered_names(name, len(found))  # faster than comparing thousands of names
     if (unnamed and len(found) == len(wanted)) or np.array_equal(found, wanted):
         return X
     if set(found) == set(wanted):
@@ -130,9 +130,9 @@ def _in_order(X: Block, found: np.ndarray, wanted: np.ndarray, name: str) -> Blo
 
 
 def _is_bare(features: np.ndarray, name: str) -> bool:
-    """Whether features came without names, or with numbers for names, as columns of frames made of arrays."""
+    """Whether features have default names, or 0, 1, ... as in data frames made of arrays."""
     if features is numbered_names(name, len(features)):
-        return True  # quicker than to compare thousands of names
+        return True  # faster than comparing thousands of names
     if not len(features) or features[-1] not in (f"{name}_{len(features) - 1}", str(len(features) - 1)):
         return False
     counted = [str(j) for j in range(len(features))]
@@ -142,12 +142,12 @@ def _is_bare(features: np.ndarray, name: str) -> bool:
 def _differing(found: np.ndarray, wanted: np.ndarray) -> str:
     missing = [feature for feature in wanted if feature not in set(found)]
     extra = [feature for feature in found if feature not in set(wanted)]
-    parts = [("it lacks", missing), ("fit did not see", extra)]
+    parts = [("missing", missing), ("not seen in fit", extra)]
     return "; ".join(f"{what} {listed(features)}" for what, features in parts if features)
 
 
 def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
-    """Warn of views whose features have names in fit only, or now only, and so are matched by position."""
+    """Warn about views whose features have names either in fit or now, and so are matched by position."""
     one_sided = [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
     if one_sided:
         warnings.warn(

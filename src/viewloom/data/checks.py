@@ -1,4 +1,4 @@
-"""Checks of views, and the words of their errors."""
+"""Checks of views, with error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viewloom.runtime.errors import InputError, InputTypeError
 
 
 def check_lengths(blocks: list[Block], names: list[str]) -> None:
-    """Refuse views with different numbers of rows."""
+    """Raise an error if views have different numbers of rows."""
     lengths = [X.shape[0] for X in blocks]
     if len(set(lengths)) > 1:
         found = ", ".join(f"{name!r} has {n}" for name, n in zip(names, lengths, strict=True))
@@ -26,7 +26,7 @@ def check_lengths(blocks: list[Block], names: list[str]) -> None:
 
 
 def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool) -> None:
-    """Infinities are errors, and so is NaN in observed rows unless it is still to be imputed."""
+    """Raise an error for infinite values, and for NaN in observed rows unless `allow_nan`."""
     values = X.data if sp.issparse(X) else X
     if np.isfinite(values).all():
         return
@@ -38,13 +38,13 @@ def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray,
         raise InputError(
             f"View {name!r} contains NaN in {count} observed rows, in features "
             f"{listed(features[columns])}. Impute them, for example with "
-            "viewloom.PerView(sklearn.impute.SimpleImputer()), or set a whole row to NaN where "
-            "the sample lacks this view."
+            "viewloom.PerView(sklearn.impute.SimpleImputer()), or set the entire row to NaN if "
+            "the sample does not have this view."
         )
 
 
 def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
-    """In how many observed rows there is NaN, and in which columns."""
+    """Number of observed rows with NaN, and the columns with NaN."""
     if sp.issparse(X):
         entries = X.tocoo()
         stray = np.isnan(entries.data)
@@ -54,24 +54,24 @@ def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
 
 
 def check_size(X: Block, name: str) -> None:
-    """Refuse values whose products are no numbers any more."""
+    """Raise an error for values whose products would overflow."""
     if largest_entry(X) > LARGEST:
         count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else X) > LARGEST))
         raise InputError(
-            f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products cannot be computed. "
+            f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products overflow. "
             "Set codes for missing values to NaN, or change its unit."
         )
 
 
-def check_everyone_seen(present: np.ndarray) -> None:
-    """Refuse samples that have no view."""
-    unseen = int((~present.any(axis=1)).sum())
-    if unseen:
-        raise InputError(f"{unseen} samples have no view at all (every row is NaN); leave them out.")
+def check_no_empty_samples(present: np.ndarray) -> None:
+    """Raise an error for samples without any view."""
+    empty = int((~present.any(axis=1)).sum())
+    if empty:
+        raise InputError(f"{empty} samples have no view at all (every row is NaN); leave them out.")
 
 
 def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
-    """A parameter that may be one value for all views, a list, or a dict by view name.
+    """Values of a parameter for each view, from one value, a list, or a dict by view name.
 
     >>> per_view({"a": 1.0, "b": 2.0}, ["a", "b"], "lam")
     [1.0, 2.0]
@@ -90,7 +90,7 @@ def per_view(value: Any, names: Sequence[str], what: str) -> list[Any]:
 
 
 def view_position(view: Any, names: Sequence[str]) -> int:
-    """Position of a view given by name or by number.
+    """Position of a view given by name or position.
 
     >>> view_position("pet", ["mri", "pet"]), view_position(-1, ["mri", "pet"])
     (1, 1)
@@ -100,14 +100,14 @@ def view_position(view: Any, names: Sequence[str]) -> int:
             raise InputError(f"No view is called {view!r}; there are {listed(names)}.")
         return list(names).index(view)
     if isinstance(view, bool) or not isinstance(view, (int, np.integer)):
-        raise InputTypeError(f"view must be the name or the number of a view, got {type(view).__name__}.")
+        raise InputTypeError(f"view must be the name or the position of a view, got {type(view).__name__}.")
     if not -len(names) <= view < len(names):
-        raise InputError(f"There is no view number {view}; there are {len(names)}, numbered from 0.")
+        raise InputError(f"There is no view at position {view}; there are {len(names)}, counted from 0.")
     return int(view) % len(names)
 
 
 def components(present: np.ndarray) -> np.ndarray:
-    """Which views (v,) are linked by samples that have both, directly or through other views.
+    """Connected components (v,) of views, where samples with several views link them.
 
     >>> components(np.array([[True, True, False], [False, False, True]])).tolist()
     [0, 0, 1]

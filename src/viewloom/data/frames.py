@@ -1,7 +1,8 @@
-"""Tables of any library as what `Views` reads: pandas frames with their names, or plain arrays.
+"""Conversion of tables of any library to pandas frames or arrays.
 
-Polars, PyArrow, Dask, Modin and whatever else narwhals knows, objects with the Arrow or the dataframe
-interchange interface, xarray's DataArray, record arrays and masked arrays. What is masked is missing.
+Supported are Polars, PyArrow, Dask, Modin and other libraries that narwhals supports, objects with the
+Arrow or the dataframe interchange interface, DataArray of xarray, record arrays and masked arrays. Masked
+values are missing values.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from narwhals.exceptions import DuplicateError
 from viewloom.runtime.errors import InputError, InputTypeError
 
 KNOWN = (np.ndarray, pd.DataFrame, list, tuple, dict, str, int, float, type(None))
-LOST_INDEX = re.compile(r"__index_level_\d+__")  # what Arrow calls an index without a name
+LOST_INDEX = re.compile(r"__index_level_\d+__")  # name of an unnamed index in Arrow
 
 
 def as_table(X: Any) -> Any:
-    """A pandas frame for a table of any library, an array for a masked one, all else unchanged.
+    """A pandas frame for a table of any library, an array for a masked array; other data unchanged.
 
     >>> as_table(np.ma.array([[1.0, 2.0]], mask=[[False, True]])).tolist()
     [[1.0, nan]]
@@ -42,7 +43,7 @@ def as_table(X: Any) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a table with named columns that is at hand or can be read.
+    """Whether X is a table with named columns, in memory or readable.
 
     >>> is_frame(pd.DataFrame({"a": [1]})), is_frame(np.eye(2))
     (True, False)
@@ -55,7 +56,7 @@ def is_frame(X: Any) -> bool:
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
-    """A frame as a pandas frame, column by column; PyArrow is not needed for Polars."""
+    """Convert a frame to pandas, column by column, so that Polars does not need PyArrow."""
     if isinstance(frame, pd.DataFrame):
         return frame
     if _is_labelled_array(frame):
@@ -72,24 +73,24 @@ def as_pandas(frame: Any) -> pd.DataFrame:
 
 
 def stored_index(schema: Any) -> list[str]:
-    """Columns of an Arrow table that hold the index of the pandas frame it was made of."""
+    """Columns of an Arrow table that contain the index of the original pandas frame."""
     metadata = getattr(schema, "pandas_metadata", None) or {}
     return [name for name in metadata.get("index_columns", []) if isinstance(name, str)]
 
 
 def stored_range(schema: Any, n: int) -> pd.RangeIndex:
-    """The range that an Arrow table of n rows has for an index; a default one where it has none."""
+    """The range index stored with an Arrow table of n rows, or a default index."""
     metadata = getattr(schema, "pandas_metadata", None) or {}
     ranges = [entry for entry in metadata.get("index_columns", []) if isinstance(entry, dict)]
     for entry in ranges:
         index = pd.RangeIndex(entry["start"], entry["stop"], entry["step"], name=entry["name"])
-        if len(index) == n:  # it is not cut when the table is
+        if len(index) == n:  # slices of the table keep the full range
             return index
     return pd.RangeIndex(n)
 
 
 def index_names(stored: list[str]) -> list[str | None]:
-    """Names of index levels, None for those that had none.
+    """Names of index levels, None for unnamed levels.
 
     >>> index_names(["id", "__index_level_1__"])
     ['id', None]
@@ -98,13 +99,13 @@ def index_names(stored: list[str]) -> list[str | None]:
 
 
 def narwhal(frame: Any) -> nw.DataFrame[Any]:
-    """A frame that is not pandas' own, to be sliced and read through narwhals."""
+    """A narwhals frame of a table of another library."""
     if isinstance(frame, nw.DataFrame):
         return frame
     try:
         known = nw.from_native(frame, pass_through=True)
         if isinstance(known, nw.LazyFrame):
-            raise InputTypeError(f"A {type(frame).__name__} holds no values yet; collect() or read it first.")
+            raise InputTypeError(f"A {type(frame).__name__} has no values yet; collect() or read it first.")
         return known if isinstance(known, nw.DataFrame) else nw.from_native(_from_interface(frame))
     except DuplicateError:
         names = pd.Index(_names(frame))
@@ -113,14 +114,14 @@ def narwhal(frame: Any) -> nw.DataFrame[Any]:
 
 
 def is_dask_frame(X: Any) -> bool:
-    """Whether X is a data frame of Dask."""
+    """Whether X is a Dask data frame."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_dask_array")
 
 
 def dask_index(frame: Any) -> tuple[pd.Index, list[int]]:
     """The index of a Dask frame, and the lengths of its partitions.
 
-    Partitions that were read from files count from 0 each, which is no more than a default index.
+    If the index of every partition starts from 0, as after reading files, it is a default index.
     """
     from dask.base import compute
 
@@ -131,13 +132,13 @@ def dask_index(frame: Any) -> tuple[pd.Index, list[int]]:
 
 
 def computed(frame: Any) -> pd.DataFrame:
-    """A Dask frame in memory, with its index as `dask_index` reads it."""
+    """Compute a Dask frame, with the index of `dask_index`."""
     index, _ = dask_index(frame)
     return frame.compute().set_axis(index)  # type: ignore[no-any-return]
 
 
 def is_default(index: pd.Index) -> bool:
-    """Whether an index only counts rows: 0, 1, ... without a name.
+    """Whether an index is a default index: 0, 1, ... without a name.
 
     >>> is_default(pd.RangeIndex(3)), is_default(pd.Index([2, 0, 1]))
     (True, False)
@@ -150,12 +151,12 @@ def is_default(index: pd.Index) -> bool:
 
 
 def unmasked(X: Any) -> np.ndarray:
-    """Values of a masked array; NaN where they are masked."""
+    """Values of a masked array, with NaN for masked values."""
     if X.dtype.kind in "biuf":
         kept = X.dtype if X.dtype == np.float32 else np.dtype(np.float64)
         return np.asarray(X.astype(kept).filled(np.nan))
     if X.dtype.kind in "mMc":
-        return np.asarray(X.data)  # refused later, whatever is masked
+        return np.asarray(X.data)  # raises an error later
     return np.asarray(X.astype(object).filled(np.nan))
 
 
@@ -170,7 +171,7 @@ def _from_array(X: np.ndarray) -> Any:
 
 
 def _is_labelled_array(X: Any) -> bool:
-    """Whether X is a two-dimensional DataArray of xarray, whose coordinates are ids and names."""
+    """Whether X is a two-dimensional DataArray of xarray, with ids and names as coordinates."""
     return all(hasattr(X, name) for name in ("dims", "coords", "to_pandas")) and getattr(X, "ndim", 0) == 2
 
 
@@ -183,7 +184,7 @@ def _is_columnar(X: Any) -> bool:
 
 
 def _from_interface(frame: Any) -> Any:
-    """A frame of an unknown library, read through the Arrow or the dataframe interchange interface."""
+    """Read a frame of an unknown library through the Arrow or the dataframe interchange interface."""
     if hasattr(frame, "__arrow_c_stream__"):
         import pyarrow as pa
 

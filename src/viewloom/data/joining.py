@@ -1,4 +1,4 @@
-"""Tables joined on an id."""
+"""Joining of tables on an id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viewloom.runtime.errors import InputError, InputTypeError
 
 
 def indexed_by_id(frame: Any, name: str, on: str | None) -> pd.DataFrame:
-    """The table of a view with its id as index; rows without any value are dropped."""
+    """The table of a view indexed by its id; rows without any value are dropped."""
     if not is_frame(frame) and not is_dask_frame(frame):
         raise InputTypeError(f"View {name!r} must be a DataFrame, got {type(frame).__name__}.")
     indexed = isinstance(frame, pd.DataFrame)
@@ -27,7 +27,7 @@ def indexed_by_id(frame: Any, name: str, on: str | None) -> pd.DataFrame:
             )
         frame = frame.set_index(on)
     elif on is None and not indexed and is_default(frame.index):
-        raise InputError(f"View {name!r} has no index; say with on= which column holds the ids.")
+        raise InputError(f"View {name!r} has no index; pass the name of the id column as on=.")
     check_ids(frame.index, f"View {name!r}")
     if frame.shape[1]:
         frame = frame[frame.notna().any(axis=1)]
@@ -37,15 +37,15 @@ def indexed_by_id(frame: Any, name: str, on: str | None) -> pd.DataFrame:
 
 
 def check_overlap(indexed: dict[str, pd.DataFrame]) -> None:
-    """Refuse a table that shares no id with any other."""
+    """Raise an error if a table shares no id with any other."""
     if len(indexed) < 2:
         return
     for name, frame in indexed.items():
         others = [other.index for key, other in indexed.items() if key != name]
         if not any(frame.index.isin(other).any() for other in others):
             raise InputError(
-                f"View {name!r} has no subject in common with any other view; "
-                "check that the ids are spelt alike."
+                f"View {name!r} shares no id with any other view; "
+                "check that the ids are spelled the same way."
             )
 
 

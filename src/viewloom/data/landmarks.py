@@ -1,4 +1,4 @@
-"""Few samples that stand for many: landmarks of a cohort, and of a kernel."""
+"""Landmarks: a small set of points that represents the samples of a cohort or a kernel."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from viewloom.data.matrix import concatenated
 from viewloom.data.views import Views
 
 Array = np.ndarray
-MEMBERS, CANDIDATES = 3, 30  # of a mixture, so that nobody can be read off it, and who they are taken from
+MEMBERS, CANDIDATES = 3, 30  # samples per mixture, so that no single one can be recovered; nearest candidates
 LANDMARK_ITER = 10
 
 
 def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix: bool = True) -> Views:
-    """`count` random samples, or with `mix` means of three samples that are like each of them in all views.
+    """Draw `count` random samples as landmarks; with `mix`, average three similar samples for each.
 
-    So landmarks have the density of the cohort, and with `mix` none is a sample. Each view is the
-    mean of the nearest three who have it; where there are none near by the landmark lacks the view,
-    and one without any view goes. Counts are better not mixed: the mean of three short texts is
-    like no text. Where there are few samples they are returned as they are.
+    Landmarks follow the density of the cohort, and with `mix` no landmark is a sample. Each view of a
+    landmark is the mean of the three nearest samples that have it; if there are not enough of them
+    nearby, the landmark does not have the view, and landmarks without any view are dropped. Do not mix
+    counts: the mean of three short texts is unlike any text. If there are at most `count` samples, they
+    are returned unchanged.
     """
     if len(views) <= count:
         return views
@@ -42,7 +43,7 @@ def landmark_views(views: Views, count: int, rng: np.random.RandomState, *, mix:
 
 
 def _scaled_features(views: Views) -> Any:
-    """All features, each view scaled, zero where a sample lacks it, and divided by the root of its width."""
+    """Concatenated scaled features, zero for missing views, divided by the root of the number of features."""
     return concatenated([_side(X, views.present[:, a]) for a, X in enumerate(views.blocks)])
 
 
@@ -56,7 +57,7 @@ def _side(X: Any, present: Array) -> Any:
 
 
 def _mixed(X: Any, present: Array, members: Array) -> tuple[Any, Array]:
-    """Means of the first three members that have a view (dtype kept), and whether there are three."""
+    """Means of the first three members that have a view (same dtype), and whether there are three."""
     has = present[members]
     number = np.cumsum(has, axis=1)
     enough = number[:, -1] >= MEMBERS
@@ -71,17 +72,17 @@ def _mixed(X: Any, present: Array, members: Array) -> tuple[Any, Array]:
 
 
 def kmeans_landmarks(X: Any, count: int) -> Array:
-    """Centres of k-means: landmarks that halve the error of random ones."""
+    """K-means centres, which halve the error of random landmarks."""
     return np.asarray(KMeans(count, n_init=1, max_iter=LANDMARK_ITER, random_state=0).fit(X).cluster_centers_)
 
 
 def cholesky_landmarks(
     column: Callable[[Array], Array], diagonal: Array, count: int, rng: np.random.RandomState, block: int = 50
 ) -> Array:
-    """Samples on which a partial Cholesky factor of a kernel rests, drawn by what is left of the diagonal.
+    """Pivots of a randomly pivoted partial Cholesky factorisation of a kernel.
 
     Block RPCholesky: pivots are drawn in blocks with probability proportional to the residual
-    diagonal; ``column(pivots)`` gives their columns of the kernel (n x pivots). For kernels whose
+    diagonal; ``column(pivots)`` returns their columns of the kernel (n x pivots). Used for kernels whose
     features cannot be averaged.
     """
     residual, F = diagonal.astype(np.float64).copy(), np.zeros((len(diagonal), 0))

@@ -1,7 +1,8 @@
-"""Rows of several tables matched by their index, or refused.
+"""Matching of the rows of several tables by their index.
 
-A default index (0, 1, ...) and things without an index go by position. Once any index says more than that,
-all of them are ids: the same ids in another order are put in order, and different ids are an error.
+Rows with a default index (0, 1, ...) or without an index are matched by position. If any table has another
+index, all indices are ids: rows with the same ids in another order are reordered, and different ids raise
+an error.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 JOIN = (
-    "Views.from_frames joins tables on their ids: a sample that is not in a table lacks that view. "
-    "Where rows do match by position, drop the index with reset_index(drop=True)."
+    "Views.from_frames joins tables on their ids: a sample that is not in a table does not have that view. "
+    "If rows match by position, drop the index with reset_index(drop=True)."
 )
-SELECT = "Select and order its rows with .loc[ids], or drop the index where rows match by position."
+SELECT = "Select and order its rows with .loc[ids], or drop the index if rows match by position."
 
 
 def row_index(X: Any) -> pd.Index | None:
-    """The index of a pandas frame or series; None where rows have no names."""
+    """The index of a pandas frame or series; None for other data."""
     return X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
 
 
 def match_rows(
     indices: Mapping[str, pd.Index | None], remedy: str = JOIN
 ) -> tuple[pd.Index | None, dict[str, Array | None]]:
-    """The ids that tables share, in the order of the first that has any, and how to bring each to it.
+    """The common ids of tables, in the order of the first table with ids, and the order of each table.
 
     Parameters
     ----------
     indices : dict of str to Index or None
-        By what the table is called in messages; None for rows without names.
+        Indices by the name of the table in messages; None for a table without an index.
     remedy : str
-        What to do where ids differ, for the error message.
+        What to do if ids differ, for the error message.
 
     Returns
     -------
     ids : Index or None
-        None where all rows go by position.
+        None if rows are matched by position.
     orders : dict of str to array or None
-        Positions of the table's rows in the common order; None where they are in it already.
+        Positions of the rows of each table in the common order; None if they are in this order.
 
     Examples
     --------
@@ -69,14 +70,14 @@ def match_rows(
 
 
 def in_order(X: Any, order: Array | None) -> Any:
-    """A frame, series or array with its rows in the given order."""
+    """Reorder the rows of a frame, series or array; None keeps their order."""
     if order is None:
         return X
     return X.iloc[order] if isinstance(X, (pd.DataFrame, pd.Series)) else X[order]
 
 
 def matched_pair(one: Any, other: Any, names: tuple[str, str]) -> tuple[Array, Array]:
-    """Two sets of values of the same samples, the second in the order of the first.
+    """Match two sets of values of the same samples; the second is returned in the order of the first.
 
     >>> y = pd.Series([1, 2], index=["p", "q"])
     >>> [values.tolist() for values in matched_pair(y, y[::-1], ("y_true", "labels"))]
@@ -90,7 +91,7 @@ def matched_pair(one: Any, other: Any, names: tuple[str, str]) -> tuple[Array, A
 
 
 def matched_values(values: Any, ids: pd.Index | None, name: str, whose: str = "the views") -> Array:
-    """Values of samples (n,) or (n, k), in the order of `ids` where they have an index of their own.
+    """Values of samples (n,) or (n, k), reordered by `ids` if they have an index.
 
     >>> matched_values(pd.Series([1, 2], index=["q", "p"]), pd.Index(["p", "q"]), "y").tolist()
     [2, 1]
@@ -107,15 +108,15 @@ def _check_unmasked(values: Any, name: str) -> None:
 
 
 def check_ids(index: pd.Index, name: str) -> None:
-    """Refuse an index with missing or duplicate ids."""
+    """Raise an error for missing or duplicate ids."""
     missing = _missing(index)
     if missing:
-        raise InputError(f"{name} has {missing} rows without an id.")
+        raise InputError(f"{name} has {missing} rows without an id; fill in the ids or leave these rows out.")
     if not index.is_unique:
         count = int(index.duplicated().sum())
         raise InputError(
-            f"{name} has {count} rows whose id appeared before; keep one row per subject, or number the rows "
-            "with reset_index(drop=True) if the index holds no ids."
+            f"{name} has {count} rows with a duplicate id; keep one row per sample, or number the rows "
+            "with reset_index(drop=True) if the index is not an id."
         )
 
 
@@ -126,7 +127,7 @@ def _missing(index: pd.Index) -> int:
 
 
 def _order(first: str, ids: pd.Index, name: str, index: pd.Index, remedy: str) -> Array:
-    """Positions in `index` of all ids, which must be the same."""
+    """Positions of all ids in `index`, which must contain the same ids."""
     same_kind = ids.nlevels == index.nlevels
     order = index.get_indexer(ids) if same_kind else np.full(len(ids), -1)
     shared = int((order >= 0).sum())
@@ -139,7 +140,7 @@ def _order(first: str, ids: pd.Index, name: str, index: pd.Index, remedy: str) -
 
 
 def _reason(*tables: tuple[str, pd.Index]) -> str:
-    """What may explain that ids differ."""
+    """A possible reason why ids differ."""
     counted = [name for name, index in tables if is_default(index)]
     if counted:
         return f" ({counted[0]} has a default index, which only counts its rows)"
@@ -152,13 +153,13 @@ def _reason(*tables: tuple[str, pd.Index]) -> str:
 def _check_position(
     indices: Mapping[str, pd.Index | None], orders: Mapping[str, Array | None], ids: pd.Index
 ) -> None:
-    """Refuse rows without names where it is not clear which order they are in."""
+    """Raise an error for rows without an index if it is unclear which order they follow."""
     bare = [name for name, index in indices.items() if index is None]
     moved = [name for name, order in orders.items() if order is not None]
     if moved:
         raise InputError(
             f"{_capital(bare[0])} has no index, and the ids of {moved[0]} are not in the order of the first "
-            "table: it is not clear which of them its rows follow. Give it an index, or put all in one order."
+            "table: it is not clear which order its rows follow. Give it an index, or put all in one order."
         )
     if _is_shuffled_count(ids):
         raise InputError(
@@ -169,7 +170,7 @@ def _check_position(
 
 
 def _is_shuffled_count(ids: pd.Index) -> bool:
-    """Whether ids are row numbers 0 to n - 1 that are out of order, as after ``df.sample(frac=1)``."""
+    """Whether ids are the row numbers 0 to n - 1 in another order, as after ``df.sample(frac=1)``."""
     if isinstance(ids, pd.MultiIndex) or ids.dtype.kind not in "iu" or ids.name is not None:
         return False
     return not is_default(ids) and np.array_equal(np.sort(ids), np.arange(len(ids)))

@@ -1,4 +1,4 @@
-"""One view as a matrix of numbers, dense or sparse, whatever it came as."""
+"""Conversion of a view to a numeric matrix, dense or sparse."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ Block = Any  # an ndarray or a csr_array, samples in rows
 
 FLOATS = [np.float64, np.float32]
 
-NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # what a column of mixed objects may hold
+NUMBERS = (int, float, np.bool_, np.integer, np.floating)  # types allowed in a column of mixed objects
 
-LARGEST, LARGEST_SINGLE = 1e60, 1e9  # fourth powers of values and of their inverses are still numbers
+LARGEST, LARGEST_SINGLE = 1e60, 1e9  # fourth powers of values and of their inverses stay finite
 
 
 def concatenated(blocks: Sequence[Block]) -> Block:
-    """Columns of all blocks: dense, or sparse where any block is."""
+    """Concatenate the columns of all blocks: dense, or sparse if any block is."""
     if any(sp.issparse(X) for X in blocks):
         return sp.csr_array(sp.hstack(blocks, format="csr"))
     return np.hstack(blocks)
 
 
 def as_view_table(X: Any, name: str) -> Any:
-    """What was given as a view: a pandas frame, or something that can be made an array."""
+    """A view as a pandas frame, or as an object that can be converted to an array."""
     if X is None:
         raise InputError(f"View {name!r} is None; leave it out.")
     if isinstance(X, (str, PathLike)):
         raise InputTypeError(
-            f"View {name!r} is a path; only estimators read files. Read it into a table first."
+            f"View {name!r} is a path, but only estimators read files. Read it into a table first."
         )
     with naming_view(name):
         return as_table(X)
 
 
 def as_block(X: Any, name: str) -> Block:
-    """One view as a numeric two-dimensional array; float32 stays float32 where it can be computed with."""
+    """One view as a numeric two-dimensional array; float32 is kept unless products would overflow."""
     if isinstance(X, pd.DataFrame):
         X = _numeric_frame(X, name)
     try:
         X = X if sp.issparse(X) else np.asarray(X)
         _check_kind(X)
         if hasattr(X, "check_format"):
-            X.check_format(full_check=True)  # positions beyond the shape would be written to memory
-        if not _is_plain(X):  # of one row, checks take longer than all else
-            with np.errstate(over="ignore"):  # what double precision cannot hold is told as infinite
+            X.check_format(full_check=True)  # invalid indices could corrupt memory
+        if not _is_plain(X):  # for single rows these checks would dominate the time
+            with np.errstate(over="ignore"):  # overflow is reported later as infinite values
                 X = check_array(
                     X, accept_sparse="csr", dtype=FLOATS, ensure_all_finite=False, ensure_min_samples=0
                 )
@@ -65,35 +65,35 @@ def as_block(X: Any, name: str) -> Block:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether an array is one to compute with already."""
+    """Whether an array needs no conversion."""
     return type(X) is np.ndarray and X.dtype in FLOATS and X.shape[1] > 0
 
 
 def _needs_double(X: Block) -> bool:
-    """Whether products of values leave the range of single precision."""
+    """Whether products of values exceed the range of single precision."""
     size = largest_entry(X)
     return size > 0.0 and not 1.0 / LARGEST_SINGLE <= size <= LARGEST_SINGLE
 
 
 def _canonical(X: Any) -> sp.csr_array:
-    """Without duplicates, and with positions of 32 bits where they suffice: scikit-learn takes no others."""
+    """Without duplicate entries, and with 32-bit indices if possible, as scikit-learn requires."""
     index = np.int32 if max(X.nnz, *X.shape) < 2**31 else np.int64
     parts = (X.data, X.indices.astype(index, copy=False), X.indptr.astype(index, copy=False))
     canonical = sp.csr_array(parts, shape=X.shape)
     if not canonical.has_canonical_format:
-        canonical = canonical.copy()  # the caller's matrix stays as it was
+        canonical = canonical.copy()  # do not modify the caller's matrix
         canonical.sum_duplicates()
     return canonical
 
 
 def largest_entry(X: Block) -> float:
-    """The largest absolute value, NaN aside."""
+    """The largest absolute value, ignoring NaN."""
     values = X.data if sp.issparse(X) else X
     return float(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)))
 
 
 def _check_kind(X: Any) -> None:
-    """Refuse what scikit-learn would refuse by printing the data, or would take for numbers."""
+    """Raise errors where those of scikit-learn would print data, or where it would accept dates."""
     if X.ndim != 2:
         raise InputError(
             f"Expected 2 dimensions (samples x features), got {X.ndim}. Reshape your data, with "
@@ -102,26 +102,26 @@ def _check_kind(X: Any) -> None:
     if X.dtype.kind == "c":
         raise InputError("Complex data not supported; pass real and imaginary part as features.")
     if X.dtype.kind in "mM":
-        raise InputError("Dates and durations are not numbers; turn them into days or years.")
+        raise InputError("Dates and durations are not numbers; convert them to days or years.")
 
 
 def _without_values(message: str) -> str:
-    """A message of numpy or scikit-learn without the cell it complains of."""
+    """A message of numpy or scikit-learn without values of the data."""
     if message.startswith("could not convert string"):
-        return "it holds text that is not a number; encode it or leave it out."
+        return "it contains text that is not a number; encode it or leave it out."
     if message.startswith("int too large"):
-        return "it holds whole numbers that are too large to compute with."
+        return "it contains integers that are too large to compute with."
     return message
 
 
 def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """Values of a table as floats; what is not a number is named by its column."""
+    """Values of a table as floats; errors name the columns that are not numeric."""
     columns = frame.columns.map(str)
     lost = [column for column in columns if column.startswith("__") and LOST_INDEX.fullmatch(column)]
     if lost:
         raise InputError(
-            f"View {name!r} has a column {lost[0]!r}, the index of a pandas frame that another library "
-            "saved. Make it the index again, or drop it."
+            f"View {name!r} has a column {lost[0]!r}, the index of a pandas frame saved by another "
+            "library. Make it the index again, or drop it."
         )
     repeated = columns[columns.duplicated()].unique()
     if len(repeated):
@@ -145,14 +145,14 @@ def _is_numeric(dtype: Any, frame: pd.DataFrame, column: Any) -> bool:
 
 
 def observed_rows(X: Block) -> np.ndarray:
-    """Which rows hold anything: all rows of a sparse matrix, else those that are not all NaN."""
+    """Mask of the observed rows: all rows of a sparse matrix, else those that are not all NaN."""
     if sp.issparse(X):
         return np.ones(X.shape[0], dtype=bool)
     return np.asarray(~np.isnan(X).all(axis=1))
 
 
 def scatter_rows(X: Any, rows: np.ndarray, n: int) -> Block:
-    """Observed rows put back in place; absent ones NaN (dense) or empty (sparse)."""
+    """A matrix of n rows with the observed ones in place; other rows are NaN (dense) or empty (sparse)."""
     if len(rows) == n:
         return X
     if sp.issparse(X):

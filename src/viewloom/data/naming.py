@@ -1,4 +1,4 @@
-"""Names of views and features, and how messages list them."""
+"""Names of views and features, and their lists in messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from viewloom.runtime.errors import InputError
 
-MOST_NAMES = 5  # how many names an error message lists before it counts the rest
+MOST_NAMES = 5  # number of names that an error message lists
 
 
 def listed(names: Sequence[Any]) -> str:
-    """A few names in quotes, and how many more there are.
+    """The first names in quotes, and the number of further names.
 
     >>> listed(["a", "b"])
     "'a', 'b'"
@@ -23,7 +23,7 @@ def listed(names: Sequence[Any]) -> str:
 
 
 def checked_names(names: list[str], n_views: int) -> list[str]:
-    """Names of views as text, one for each, without duplicates."""
+    """Names of views as text; raise an error for duplicates or a wrong number of names."""
     names = [name_text(name) for name in names]
     if len(names) != n_views:
         raise InputError(f"{len(names)} names given for {n_views} views.")
@@ -33,13 +33,13 @@ def checked_names(names: list[str], n_views: int) -> list[str]:
 
 
 def name_text(name: Any) -> str:
-    """A name that can be written: lone surrogates, which no file can hold, become escapes."""
+    """A name that can be written to files: lone surrogates are escaped."""
     return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @contextmanager
 def naming_view(name: str) -> Iterator[None]:
-    """Errors of a transformer, with the view it was working on."""
+    """Add the name of the view to errors of a transformer."""
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Transformers of scikit-learn, applied to every view on its own."""
+"""Scikit-learn transformers applied to every view separately."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from viewloom.runtime.errors import InputError
 
 
 class PerView(TransformerMixin, BaseEstimator):
-    """Apply a scikit-learn transformer to every view on its own, fitted on observed rows.
+    """Apply a scikit-learn transformer to every view separately, fitted on observed rows.
 
     Parameters
     ----------
     transformer : transformer, or dict of view name to transformer
-        Cloned for each view. Views that a dict does not name pass through, as do those whose transformer
-        is None or "passthrough".
+        Cloned for each view. Views that are not in a dict are passed through unchanged, as are those
+        whose transformer is None or "passthrough".
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class PerView(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Views:
-        """Transform every view; absent samples stay absent, and a view that nobody has is left out."""
+        """Transform every view; missing rows stay missing, and a view that no sample has is left out."""
         check_is_fitted(self)
         views = align(X, self.view_names_, self.view_features_, allow_nan=True)
         views = views.select([name for a, name in enumerate(views.names) if views.present[:, a].any()])
@@ -86,7 +86,7 @@ class PerView(TransformerMixin, BaseEstimator):
 
 
 def _or_none(transformer: Any) -> Any:
-    """None for scikit-learn's word for it."""
+    """None for "passthrough", else the transformer."""
     return None if isinstance(transformer, str) and transformer == "passthrough" else transformer
 
 

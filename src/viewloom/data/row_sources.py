@@ -1,9 +1,8 @@
-"""Views that are read a block of rows at a time: more samples than memory, files, or a cluster's arrays.
+"""Views that are read in blocks of rows: data larger than memory, files, or arrays on a cluster.
 
-A view may be anything with a `shape` whose rows can be sliced: an array, a sparse matrix, a
+A view may be any object with a `shape` whose rows can be sliced: an array, a sparse matrix, a
 `numpy.memmap`, a Zarr or Dask array, a data frame, or a path to a `.npy`, `.parquet` or `.zarr`
-file. Blocks are ordinary `Views`, checked as such, so that nothing else need know where rows come
-from.
+file. Blocks are ordinary, checked `Views`, so other code does not depend on the source of rows.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ FILE_SUFFIXES = (".npy", ".parquet", ".zarr")
 
 
 class Blocks:
-    """Named views of the same samples, readable by blocks of consecutive rows.
+    """Named views of the same samples, read in blocks of consecutive rows.
 
     Parameters
     ----------
     data : dict, list or Views
-        One source per view; a list calls them ``view0``, ``view1``, ...
+        One source per view; the views of a list are named ``view0``, ``view1``, ...
     names : list of str, optional
-        Names of a fitted model's views, which the entries of a list have, and of which some may be absent.
+        Names of the views of a fitted model, in the order of a list; some views may be missing.
     rows : int, default=16384
-        Rows of a block.
+        Maximum number of rows per block.
     bounds : list of int, optional
-        First row of every block and one past the last, instead of equal blocks, or of blocks that
+        First row of every block, and one past the last row. By default blocks have equal size, or
         follow the partitions of a Dask array.
 
     Examples
@@ -95,33 +94,33 @@ class Blocks:
         return (self.read(*rows) for rows in self.ranges)
 
     def read(self, start: int, stop: int) -> Views:
-        """Rows from start to stop as views."""
+        """Read the rows from start to stop as views."""
         present = self.present_in(slice(start, stop))
         return assemble(self.names, self.parts(start, stop), present, self.features)
 
     def parts(self, start: int, stop: int) -> list[Any]:
-        """Rows of every view as they can be sent elsewhere, to be put together there by `assemble`."""
+        """Rows of every view in a form that can be sent to a worker, where `assemble` joins them."""
         rows = slice(start, stop)
-        return [source[rows] if _at_hand(source) else Stored(source, rows) for source in self.sources]
+        return [source[rows] if _at_hand(source) else StoredRows(source, rows) for source in self.sources]
 
     def present_in(self, rows: Any) -> Array | None:
-        """Which of the rows have which view, where the data cannot say it."""
+        """Mask of the views that rows have; None if it follows from the data."""
         return None if self.present is None else self.present[rows]
 
     def divided(self, shares: int) -> Blocks:
-        """The same rows in blocks none larger than these, as many for each of `shares`."""
+        """The same rows in blocks that are not larger, with the same number of blocks for each share."""
         rounds = ceil(self.n / (shares * self.rows))
         other = copy(self)
         other.ranges = list(pairwise(self._bounds(ceil(self.n / (shares * rounds)))))
         return other
 
     def take(self, positions: Array) -> Views:
-        """Rows at rising positions."""
+        """Read the rows at increasing positions."""
         taken = [_taken(source, positions) for source in self.sources]
         return assemble(self.names, taken, self.present_in(positions), self.features)
 
     def sample(self, count: int, rng: np.random.RandomState) -> Views:
-        """Random rows, in rising order; the same whatever the blocks."""
+        """Read random rows in increasing order; they do not depend on the blocks."""
         if count >= self.n:
             return self.read(0, self.n)
         return self.take(np.sort(rng.choice(self.n, size=count, replace=False)))
@@ -135,14 +134,14 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """Rows that are read from a file where they are needed."""
+class StoredRows:
+    """Rows that are read from a file by the process that needs them."""
 
     source: Any
     rows: slice
 
     def read(self) -> Any:
-        """The rows."""
+        """Read the rows."""
         return self.source[self.rows]
 
 
@@ -152,13 +151,13 @@ def assemble(
     present: Array | None,
     features: Mapping[str, Array] | None = None,
 ) -> Views:
-    """Parts of views, read or computed, as views; features have names of their own where they are given."""
+    """Read or compute the parts of views and join them; `features` are names of features, if known."""
     views = Views(dict(zip(names, _in_memory(parts), strict=True)), present=present)
     return views if features is None else views.replaced(feature_names=dict(features))
 
 
 def extent(data: Any) -> tuple[int, int]:
-    """Numbers of samples and views of data of any kind, without reading it; zeros where it cannot be told."""
+    """Numbers of samples and views of any data, without reading it; 0 if unknown."""
     if isinstance(data, Views):
         return len(data), data.n_views
     parts = [X for X in _parts(data) if X is not None]
@@ -167,12 +166,12 @@ def extent(data: Any) -> tuple[int, int]:
 
 
 def is_long(data: Any) -> bool:
-    """Whether new samples are better placed block by block."""
+    """Whether new samples are placed in blocks."""
     return extent(data)[0] > BLOCK_ROWS
 
 
-def whole(data: Any, names: Sequence[str] | None = None) -> Any:
-    """The data, read if it lies elsewhere; `names` are those of a fitted model's views."""
+def loaded(data: Any, names: Sequence[str] | None = None) -> Any:
+    """The data, read into memory if it is remote; `names` are those of the views of a fitted model."""
     if not is_remote(data):
         return data
     blocks = Blocks(data, names)
@@ -187,7 +186,7 @@ def _length(X: Any) -> int:
 
 
 def is_remote(data: Any) -> bool:
-    """Whether a view lies in a file or on a cluster."""
+    """Whether a view is in a file or on a cluster."""
     return not isinstance(data, Views) and any(
         isinstance(X, (str, Path, np.memmap)) or is_lazy(X) or hasattr(X, "chunks") for X in _parts(data)
     )
@@ -199,11 +198,11 @@ def is_lazy(X: Any) -> bool:
 
 
 class MemmapRows:
-    """Rows of an array on disk, read when asked for, so that it can be sent to other processes."""
+    """Rows of an array on disk, read on demand, so that the source can be sent to other processes."""
 
     def __init__(self, array: np.memmap) -> None:
         if not array.flags.c_contiguous:
-            raise InputError("A memory-mapped view must be stored row by row (C order).")
+            raise InputError("A memory-mapped view must be stored in C order; save a C-ordered copy.")
         self.path, self.offset = str(array.filename), _file_offset(array)
         self.shape, self.dtype = array.shape, array.dtype
 
@@ -216,10 +215,10 @@ class MemmapRows:
 
 
 class ParquetRows:
-    """Rows of a Parquet file, however large its row groups are (pandas writes a million rows into one).
+    """Rows of a Parquet file with row groups of any size (pandas writes a million rows into one).
 
-    A group can only be read from its start. So reading goes on where the last block ended, and begins
-    anew, at the group of the row asked for, only where somebody goes back or far ahead.
+    A group can only be read from its start. So reading continues where the last block ended, and restarts
+    at the group of the requested row only after a jump backwards or far ahead.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -234,7 +233,7 @@ class ParquetRows:
         sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
         self._first = [0, *np.cumsum(sizes).tolist()]
         self._lock = Lock()
-        self._next = self.shape[0]  # the first row that is not read yet, and those read but not given out
+        self._next = self.shape[0]  # first row that was not returned yet; _batch holds rows read ahead
         self._batches: Iterator[Any] = iter(())
         self._batch: Any = ()
 
@@ -252,7 +251,7 @@ class ParquetRows:
         return frame.reset_index(drop=True)
 
     def _read_index(self, stored: list[str]) -> pd.Index:
-        """The index that pandas stored with the table, or else a default one."""
+        """The index that pandas stored with the table, or a default index."""
         if not stored:
             return stored_range(self._file.schema_arrow, self._file.metadata.num_rows)
         frame = self._file.read(columns=stored).to_pandas().reset_index()
@@ -277,7 +276,7 @@ class ParquetRows:
 
 
 def _named_source(X: Any, name: str) -> Any:
-    """The source of a view; errors say which."""
+    """The source of a view; errors name the view."""
     try:
         return _source(X)
     except (ValueError, TypeError) as error:
@@ -286,9 +285,9 @@ def _named_source(X: Any, name: str) -> Any:
 
 
 def _source(X: Any) -> Any:
-    """A view whose rows can be sliced, from what a user may give."""
+    """A source whose rows can be sliced, from any supported view."""
     if isinstance(X, (str, Path)):
-        X = _opened(Path(X).absolute())  # workers have their own current folder
+        X = _opened(Path(X).absolute())  # workers may have another current folder
     if is_frame(X):
         return _frame_source(X)
     if is_lazy(X):
@@ -307,7 +306,7 @@ def _source(X: Any) -> Any:
 
 
 def _frame_source(X: Any) -> Any:
-    """Rows of a frame: of one without an index as they are, of any other as pandas has them."""
+    """Rows of a frame, converted to pandas if it has an index."""
     unsized = not hasattr(X, "shape")
     if unsized or hasattr(X, "index") or hasattr(X, "dims") or _keeps_index(X):
         return FrameRows(as_pandas(X))
@@ -315,7 +314,7 @@ def _frame_source(X: Any) -> Any:
 
 
 def _keeps_index(table: Any) -> bool:
-    """Whether an Arrow table was made of a pandas frame with an index that is not a default one."""
+    """Whether an Arrow table stores the index of a pandas frame that is not a default index."""
     schema = getattr(table, "schema", None)
     return bool(stored_index(schema)) or not is_default(stored_range(schema, len(table)))
 
@@ -331,7 +330,7 @@ class FrameRows:
 
 
 class ForeignRows:
-    """Rows of a frame of another library that has no index."""
+    """Rows of a frame of another library, without an index."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.shape = frame, frame.shape
@@ -341,7 +340,7 @@ class ForeignRows:
 
 
 def _matched(named: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
-    """The ids that sources have, and their rows in one order; only frames in memory are reordered."""
+    """The common ids of sources, and the sources in this order; only frames in memory are reordered."""
     indices = {f"View {name!r}": getattr(source, "index", None) for name, source in named.items()}
     ids, orders = match_rows(indices)
     return ids, {name: _reordered(source, orders[f"View {name!r}"], name) for name, source in named.items()}
@@ -352,14 +351,14 @@ def _reordered(source: Any, order: Array | None, name: str) -> Any:
         return source
     if not isinstance(source, FrameRows):
         raise InputError(
-            f"View {name!r} has the ids of the first view in another order, and rows of files and of Dask "
-            "are read as they come. Store all views in one order."
+            f"View {name!r} has the ids of the first view in another order, but rows of files and of Dask "
+            "cannot be reordered. Store all views in the same order."
         )
     return FrameRows(source.frame.iloc[order])
 
 
 class LazyFrameRows:
-    """Rows of a Dask data frame, by position; its index and lengths of its partitions are computed once."""
+    """Rows of a Dask data frame, by position; index and partition lengths are computed once."""
 
     def __init__(self, frame: Any) -> None:
         self.index, lengths = dask_index(frame)
@@ -384,7 +383,7 @@ def _lazy_source(X: Any) -> Any:
 
 
 def _file_offset(array: np.memmap) -> int:
-    """Where in the file the first value lies; a slice still has the offset of the whole."""
+    """Offset of the first value in the file; `offset` of a slice is that of the full array."""
     mapped: Any = array
     first = np.frombuffer(mapped._mmap, dtype=np.uint8).ctypes.data
     return int(array.offset - array.offset % ALLOCATIONGRANULARITY + array.ctypes.data - first)
@@ -392,7 +391,7 @@ def _file_offset(array: np.memmap) -> int:
 
 def _opened(path: Path) -> Any:
     if not path.exists():
-        raise InputError(f"There is no file {path.name!r}.")
+        raise InputError(f"The file {path.name!r} does not exist.")
     if kind := special(path):
         raise InputError(f"{path.name} is {kind}; only files and folders are read.")
     if path.suffix == ".npy":
@@ -420,7 +419,7 @@ def _common_length(named: Mapping[str, Any]) -> int:
 
 
 def _taken(source: Any, positions: Array) -> Any:
-    """Rows at rising positions: at once where the source can, else block by block."""
+    """Rows at increasing positions: in one step if the source supports it, else in blocks."""
     if _at_hand(source):
         return source[positions]
     parts = []
@@ -438,7 +437,7 @@ def _at_hand(source: Any) -> bool:
 
 
 def _in_memory(parts: Sequence[Any]) -> list[Any]:
-    read = [part.read() if isinstance(part, Stored) else part for part in parts]
+    read = [part.read() if isinstance(part, StoredRows) else part for part in parts]
     if not any(map(is_lazy, read)):
         return read
     from dask.base import compute
@@ -447,7 +446,7 @@ def _in_memory(parts: Sequence[Any]) -> list[Any]:
 
 
 def _follow(edges: Sequence[int], rows: int) -> list[int]:
-    """Bounds of blocks of at most so many rows: small partitions are joined, large ones cut evenly."""
+    """Bounds of blocks of at most `rows` rows: small partitions are joined, large ones split evenly."""
     bounds = [0]
     for low, high in pairwise(edges):
         if high - bounds[-1] > rows and low > bounds[-1]:

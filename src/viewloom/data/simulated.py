@@ -1,4 +1,4 @@
-"""Simulated data with known truth: an ADNI-like cohort, and small toy problems."""
+"""Simulated data with known clusters: an ADNI-like cohort and toy data."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Cohort", "Truth", "adni_like", "blobs_views", "feature_notes", "ring
 
 Seed = int | np.random.Generator | None
 DIAGNOSES = ("HC", "MCI", "AD")  # the codes 0, 1, 2 of Truth.y
-MOST_MISSING = 0.75  # everybody keeps one of four views
+MOST_MISSING = 0.75  # every participant keeps one of four views
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the simulation knows and a clustering does not.
+    """Ground truth of a simulated cohort.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Truth:
     course : (n,) str array
         "healthy", "stable" or "prodromal" (both MCI), "dementia".
     subtype : (n,) str array
-        Atrophy subtype of those with a prodromal or dementia course, "none" for the others.
+        Atrophy subtype of participants with a prodromal or dementia course, "none" for others.
     features : DataFrame
         One row per feature, in the order of the views: ``view``, ``feature``, ``role`` ("effect"; "tag",
         linked to an effect SNP; "null"), published ``d_mci`` and ``d_ad`` of regions (positive: lower in
@@ -48,13 +48,14 @@ class Truth:
     features: pd.DataFrame
 
     def informative(self, view: str, min_effect: float = 0.0) -> list[str]:
-        """Names of the features of a view that carry a disease effect of their own.
+        """Names of the features of a view with a direct disease effect.
 
         Parameters
         ----------
         view : str
         min_effect : float, default=0.0
-            Least ``|d|`` between AD and HC for regions. Almost all have some; 1 leaves the strong ones.
+            Minimum ``|d|`` between AD and HC for regions. Almost all regions have an effect; 1 selects the
+            strong ones.
 
         Examples
         --------
@@ -73,7 +74,7 @@ class Cohort:
     Attributes
     ----------
     views : Views
-        ``vbm``, ``freesurfer``, ``fdg`` and ``snp``; rows of NaN where a participant lacks a view.
+        ``vbm``, ``freesurfer``, ``fdg`` and ``snp``; rows of NaN for missing views.
     participants : DataFrame indexed by participant id, rows as in `views`
         ``diagnosis``, ``age``, ``sex``, ``education``, ``icv``, ``site``, ``apoe``, ``mmse``, ``cdrsb``; for
         MCI also ``conversion_time`` in years and ``conversion_event`` (1 converted, 0 last seen without).
@@ -94,19 +95,20 @@ def adni_like(
     n_sites: int = 12,
     random_state: Seed = None,
 ) -> Cohort:
-    """A cohort like the one of Liu & Cao: four views of AD, MCI and healthy controls, with known truth.
+    """Simulate a cohort like that of Liu & Cao: four views of AD, MCI and healthy controls.
 
     Parameters
     ----------
     n_ad, n_mci, n_hc : int
-        Participants by diagnosis; the defaults are the paper's.
+        Number of participants by diagnosis; the defaults are those of the paper.
     missing : float, default=0
-        Share of all pairs of participant and view that are lost, at most 0.75. The loss is random, more
-        likely at later stages, and leaves everybody at least one view. The paper's cohort is complete.
+        Share of pairs of participant and view that are missing, at most 0.75. They are random, more
+        likely at later stages, and every participant keeps at least one view. The cohort of the paper is
+        complete.
     n_sites : int, default=12
-        Number of scanner sites. Participants are spread over them at random.
+        Number of scanner sites, to which participants are assigned at random.
     random_state : int, Generator or None
-        The same seed gives the same bits. Participants do not change with `missing`.
+        The same seed gives the same data. Participants do not change with `missing`.
 
     Returns
     -------
@@ -114,40 +116,43 @@ def adni_like(
 
     Notes
     -----
-    *Disease.* Each participant has a stage in [0, 1], overlapping between diagnoses. MCI is a mixture: 69 %
-    are prodromal and carry the genes of AD, the share that explains their published APOE e4 carriers;
-    the others are stable. Patients have one of four atrophy subtypes (frequencies: Ferreira 2020).
+    *Disease.* Each participant has a stage in [0, 1]; stages of different diagnoses overlap. MCI is a
+    mixture: 69 % are prodromal and have the genetics of AD, the share that explains the published frequency
+    of APOE e4 carriers; the others are stable. Patients have one of four atrophy subtypes (frequencies:
+    Ferreira 2020).
 
     *Imaging.* A region loses ``amplitude * pattern[subtype] * stage ** power`` standard deviations. Amplitude
-    and power are solved region by region so that the published Cohen's d of MCI and of AD against HC come
-    out; these d are rounded settings from the ADNI literature (see `feature_notes`), not one paper's table.
-    The d include the spread by stage and subtype inside a diagnosis, and hold at equal age and head size:
-    controls are a year older and less often male than MCI, which takes up to 0.15 off. To this come age
-    (r = -0.4 for hippocampus and amygdala, -0.25 elsewhere), intracranial volume (r = 0.45 for volumes,
-    which is also how sex acts), site (shift 0.35 SD, scale 0.9-1.1), and noise correlated 0.3 within a view,
-    0.5 within a lobe, and 0.7 (thickness) or 0.85 between homologues. Levels are those of published controls:
-    grey matter density, mm^3 and mm, SUVR; all non-negative.
+    and power of each region are chosen to reproduce the published Cohen's d of MCI and AD against HC. These
+    d are rounded values from the ADNI literature (see `feature_notes`), not the table of a single paper.
+    They include the spread by stage and subtype within a diagnosis, and apply at equal age and head size:
+    controls are a year older and less often male than MCI, which lowers d by up to 0.15. Further effects are
+    age (r = -0.4 for hippocampus and amygdala, -0.25 elsewhere), intracranial volume (r = 0.45 for volumes,
+    which is also the effect of sex), site (shift 0.35 SD, scale 0.9-1.1), and noise with correlation 0.3
+    within a view, 0.5 within a lobe, and 0.7 (thickness) or 0.85 between homologues. Levels are those of
+    published controls: grey matter density, mm^3 and mm, SUVR; all are non-negative.
 
     *Genes.* Dosages of 1224 SNPs. 532 ids are documented, the others (``sim_chr7_00412``) are synthetic.
-    APOE follows the genotype odds ratios of Farrer 1997; the further odds ratios are those of Jun 2010,
-    Lambert 2013 and Kunkle 2019. Case allele odds are control odds times the odds ratio, so that controls
-    are in Hardy-Weinberg equilibrium. Linkage is a Gaussian chain in blocks, cut at the allele
-    frequency; six pairs have their documented r^2, and there the odds ratio of the second SNP follows from
-    the first. All other SNPs are null. Population structure is not modelled.
+    APOE follows the genotype odds ratios of Farrer 1997; other odds ratios are those of Jun 2010, Lambert
+    2013 and Kunkle 2019. Allele odds of cases are those of controls times the odds ratio, so controls are
+    in Hardy-Weinberg equilibrium. Linkage is modelled by a Gaussian chain in blocks, thresholded at the
+    allele frequency; six pairs have their documented r^2, and the odds ratio of the second SNP follows from
+    that of the first. All other SNPs have no effect. Population structure is not modelled.
 
-    *Clinic.* Demographics, MMSE and CDR-SB are those of ADNI-1 by diagnosis (Petersen 2010). The hazard of
-    conversion of MCI rises with stage, and the mean risk in the first year is 16.5 % (same source).
+    *Clinical variables.* Demographics, MMSE and CDR-SB are those of ADNI-1 by diagnosis (Petersen 2010). The
+    hazard of conversion of MCI increases with stage, and the mean risk in the first year is 16.5 % (same
+    source).
 
-    *Confidence.* The odds ratios in use and the conversion rate were read in their sources. Levels,
+    *Confidence.* The odds ratios and the conversion rate were taken from their sources. Levels,
     demographics, subtype and allele frequencies, linkage, and the correlations with age, head size and
-    between regions are recalled and rounded. The package's ``_cohort/facts.json`` keeps source or confidence.
+    between regions are rounded and were not checked against a source. ``data/cohort/facts.json`` in the
+    package records source or confidence of each value.
 
-    *Own choices*, with no published figure behind them: the Beta laws of the stage, the subtype patterns,
+    *Assumptions* without a published value: the Beta distributions of the stage, the subtype patterns,
     half of the global and lobe factors shared by the two MRI views, age effects outside hippocampus and
-    cortex, levels equal over regions where the facts give one level only, half of the variance of a site's
-    shift common to its regions, the number of sites, the slopes of hazard, cognition and loss on stage, the
-    follow-up of 1 to 4 years. They were set for plausible levels and spreads, none to move the result of a
-    clustering.
+    cortex, equal levels of regions if only one level is known, half of the variance of a site's shift
+    common to its regions, the number of sites, the slopes of hazard, cognition and missing views on stage,
+    the follow-up of 1 to 4 years. They were chosen for plausible levels and spreads, not to influence the
+    result of a clustering.
 
     Examples
     --------
@@ -212,7 +217,7 @@ def _feature_table() -> pd.DataFrame:
 
 
 def three_kinds(n_per_cluster: int = 150, *, random_state: Seed = None) -> tuple[Views, np.ndarray]:
-    """Three clusters seen by three views of different kinds: blobs, concentric rings, and pure noise.
+    """Simulate three clusters in three views of different kinds: blobs, concentric rings, and noise.
 
     Parameters
     ----------
@@ -252,19 +257,19 @@ def blobs_views(
     separation: float = 4.0,
     random_state: Seed = None,
 ) -> tuple[Views, np.ndarray]:
-    """Gaussian clusters seen by several views, some of which may be pure noise.
+    """Simulate Gaussian clusters in several views, with optional views of noise.
 
     Parameters
     ----------
     n_samples, n_views, n_clusters : int
-        `n_views` counts the informative views; clusters are of equal size, up to one sample.
+        `n_views` is the number of informative views; cluster sizes differ by at most one sample.
     noise_views : int, default=0
-        Views of standard Gaussians, added after the informative ones.
+        Number of views of standard Gaussian noise, added after the informative ones.
     n_features : int, default=5
-        Features of every view.
+        Number of features of every view.
     separation : float, default=4
-        Distance between cluster centres in units of the noise: for every pair, or in the root mean square
-        where there are more clusters than features.
+        Distance between cluster centres in units of the noise: for every pair, or as root mean square if
+        there are more clusters than features.
     random_state : int, Generator or None
 
     Returns
@@ -289,7 +294,7 @@ def blobs_views(
 def rings(
     n_per_ring: int = 100, n_rings: int = 2, *, noise: float = 0.1, random_state: Seed = None
 ) -> tuple[Views, np.ndarray]:
-    """Concentric rings of radius 1, 2, ...: one view that no linear method separates.
+    """Simulate concentric rings of radius 1, 2, ...: one view that linear methods cannot separate.
 
     Parameters
     ----------
@@ -303,7 +308,7 @@ def rings(
     views : Views
         ``rings`` (2 features).
     y : (n,) int array
-        Ring of each sample, from the inside.
+        Ring of each sample, counted from the inside.
 
     Examples
     --------
@@ -318,7 +323,7 @@ def rings(
 
 
 def _blobs(y: np.ndarray, n_features: int, separation: float, rng: np.random.Generator) -> np.ndarray:
-    """Unit Gaussians around centres `separation` apart, a random regular simplex where it fits."""
+    """Unit Gaussians around centres at distance `separation`, a random regular simplex if possible."""
     n_clusters = int(y.max()) + 1
     centres = rng.standard_normal((n_clusters, n_features))
     if n_clusters <= n_features:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from viewloom.data.checks import check_everyone_seen, check_lengths, check_values
+from viewloom.data.checks import check_lengths, check_no_empty_samples, check_values
 from viewloom.data.frames import is_frame
 from viewloom.data.joining import check_overlap, indexed_by_id, joined_ids
 from viewloom.data.matching import in_order, match_rows, row_index
@@ -21,33 +21,33 @@ from viewloom.runtime.errors import InputError, InputTypeError
 
 SPLIT_BY_VIEWS = (
     "To split samples with scikit-learn (GridSearchCV, cross_val_score, train_test_split), pass Views(...): "
-    "it takes the entries of a list for samples."
+    "scikit-learn treats the entries of a list as samples."
 )
 
 
 class Views:
-    """Several matrices that describe the same samples, row by row.
+    """Several matrices that describe the same samples, with one row per sample.
 
     Parameters
     ----------
     data : dict, list, Views, array, DataFrame or sparse matrix
-        One matrix per view, samples in rows. A dict names the views, a list calls them ``view0``,
-        ``view1``, ...; a single two-dimensional array or DataFrame is one view.
-        A row that is all NaN means that this sample lacks this view.
+        One matrix per view, with samples in rows. The keys of a dict are the names of the views; the
+        views of a list are named ``view0``, ``view1``, ...; a single two-dimensional array or DataFrame
+        is one view. A row that is all NaN means that the sample does not have the view.
     names : list of str, optional
-        Names of the views, instead of the dict's keys or ``view0``, ``view1``, ...
+        Names of the views, instead of the keys of a dict or ``view0``, ``view1``, ...
     ids : sequence, optional
-        One identifier per sample, carried along when rows are selected.
+        One identifier per sample, kept when rows are selected.
     present : (n, v) bool array, optional
-        Which sample has which view, where the data cannot say it (sparse matrices have no NaN rows).
+        Mask of the views that each sample has, for sparse matrices, which cannot have NaN rows.
     allow_nan : bool, default=False
-        Accept NaN inside observed rows, for data that is still to be imputed (see `PerView`).
+        Accept NaN inside observed rows, for data that will be imputed (see `PerView`).
 
     Attributes
     ----------
     names : list of str
     blocks : list of (n, d_a) arrays or sparse arrays
-        Rows of absent samples are NaN (dense) or empty (sparse); ask `present`.
+        Rows of samples without the view are NaN (dense) or empty (sparse); see `present`.
     present : (n, v) bool array
         Whether a sample has a view.
     feature_names : dict of str to array of str
@@ -93,7 +93,7 @@ class Views:
             self._restrict(np.asarray(present, dtype=bool))
         for a, (name, X) in enumerate(self.items()):
             check_values(X, self.present[:, a], name, self.feature_names[name], allow_nan)
-        check_everyone_seen(self.present)
+        check_no_empty_samples(self.present)
 
     def _read(self, data: Any, names: Sequence[str] | None) -> None:
         raw, found = _split(data)
@@ -109,7 +109,7 @@ class Views:
         self.present = np.column_stack([observed_rows(X) for X in self.blocks])
 
     def _restrict(self, present: np.ndarray) -> None:
-        """Take views away from samples that lack them."""
+        """Remove the rows of views that samples do not have."""
         if present.shape != self.present.shape:
             raise InputError(f"present must have shape {self.present.shape}, got {present.shape}.")
         self.present = self.present & present
@@ -126,18 +126,22 @@ class Views:
         how: str = "outer",
         allow_nan: bool = False,
     ) -> Views:
-        """Join one table per view on an id, and remember who has what.
+        """Join one table per view on an id; samples may be missing from some tables.
 
         Parameters
         ----------
         frames : dict of str to DataFrame
-            Of pandas, Polars, PyArrow or any library that narwhals knows.
+            Tables of pandas, Polars, PyArrow or any library supported by narwhals.
         on : str, optional
-            The id column, present in every table; the index where None.
+            The id column, which every table must have. If None, the index is used.
         how : {"outer", "inner"}
-            Keep everyone seen in at least one view, or only those seen in all.
+            Keep the samples of at least one table, or only those of all tables.
         allow_nan : bool, default=False
             Accept NaN inside observed rows.
+
+        Returns
+        -------
+        Views
 
         Examples
         --------
@@ -155,20 +159,24 @@ class Views:
         check_overlap(indexed)
         ids = joined_ids([frame.index for frame in indexed.values()], how)
         if len(ids) == 0:
-            raise InputError("No subject has all views, so how='inner' keeps nobody; use how='outer'.")
+            raise InputError("No sample has all views, so how='inner' keeps none; use how='outer'.")
         data = {name: frame.reindex(ids) for name, frame in indexed.items()}
         return cls(data, ids=ids, allow_nan=allow_nan)
 
     @classmethod
     def from_mudata(cls, data: Any, *, layer: str | None = None) -> Views:
-        """Take the modalities of a MuData as views, in the order of its observations.
+        """Use the modalities of a MuData as views, in the order of its observations.
 
         Parameters
         ----------
         data : mudata.MuData
-            An observation that a modality lacks lacks that view. Sparse matrices stay sparse.
+            Observations that are not in a modality do not have that view. Sparse matrices stay sparse.
         layer : str, optional
-            A layer of every modality instead of ``X``.
+            A layer of every modality, instead of ``X``.
+
+        Returns
+        -------
+        Views
 
         Examples
         --------
@@ -190,7 +198,7 @@ class Views:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of samples, and of features over all views."""
+        """Number of samples, and number of features over all views."""
         return int(self.blocks[0].shape[0]), sum(self.n_features)
 
     @property
@@ -212,7 +220,7 @@ class Views:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """``views[rows]`` selects samples, ``views["name"]`` is the matrix of a view."""
+        """``views[rows]`` selects samples; ``views["name"]`` is the matrix of a view."""
         if isinstance(key, str):
             return self.blocks[self.index(key)]
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
@@ -221,7 +229,7 @@ class Views:
             raise IndexError("Views are indexed by rows, or by the name of a view.")
         rows = np.atleast_1d(np.arange(len(self))[key])
         if rows.ndim > 1:
-            raise IndexError("Rows are selected by a number, a slice, or a one-dimensional list or mask.")
+            raise IndexError("Select rows by an integer, a slice, or a one-dimensional list or mask.")
         return self.replaced(
             blocks=[X[rows] for X in self.blocks],
             present=self.present[rows],
@@ -242,13 +250,13 @@ class Views:
         return self.names.index(name)
 
     def rows(self, view: int) -> np.ndarray:
-        """Numbers of the samples that have the view at this position."""
+        """Positions of the samples that have the view at this position."""
         return np.flatnonzero(self.present[:, view])
 
     def select(self, names: Sequence[str]) -> Views:
-        """The named views only; samples that have none of them are an error."""
+        """Select views by name; raise an error if a sample has none of them."""
         chosen = [self.index(name) for name in checked_names(list(names), len(names))]
-        check_everyone_seen(self.present[:, chosen])
+        check_no_empty_samples(self.present[:, chosen])
         return self.replaced(
             names=[self.names[a] for a in chosen],
             blocks=[self.blocks[a] for a in chosen],
@@ -257,7 +265,7 @@ class Views:
         )
 
     def concatenate(self) -> Block:
-        """All features side by side: dense, or sparse where any view is sparse."""
+        """Concatenate the features of all views: dense, or sparse if any view is sparse."""
         return concatenated(self.blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -273,7 +281,7 @@ class Views:
         return f"Views({len(self)} samples; {', '.join(parts)})"
 
     def replaced(self, **changes: Any) -> Views:
-        """The same with other blocks, names, ids or presence, which the caller has checked."""
+        """A copy with other blocks, names, ids or presence, which the caller has checked."""
         other = object.__new__(Views)
         other.__dict__.update({**self.__dict__, **changes})
         return other
@@ -288,21 +296,21 @@ class Views:
 
 
 def is_multiview(data: Any) -> bool:
-    """Whether `data` holds several matrices rather than being one."""
+    """Whether `data` contains several matrices, rather than being one."""
     if isinstance(data, (list, tuple)):
         return any(X is None or isinstance(X, (str, PathLike)) or _depth(X) == 2 for X in data[:2])
     return isinstance(data, Mapping) and not sp.issparse(data)  # dok arrays are mappings
 
 
 def _depth(X: Any) -> int:
-    """Number of dimensions, also of nested lists whose rows differ in length."""
+    """Number of dimensions, also of nested lists with rows of different lengths."""
     if is_frame(X) or getattr(getattr(X, "dtype", None), "names", None) is not None:
         return 2
     return 1 + _depth(X[0]) if isinstance(X, (list, tuple)) and X else np.ndim(X)
 
 
 def _split(data: Any) -> tuple[list[Any], list[Any]]:
-    """The matrices in `data` and the names it gives them."""
+    """The matrices in `data` and their names."""
     if isinstance(data, (Mapping, list, tuple)) and not sp.issparse(data) and len(data) == 0:
         raise InputError("No views given: the data is empty.")
     if not is_multiview(data):
@@ -328,19 +336,19 @@ def _feature_names(X: Any, block: Block, name: str) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def numbered_names(name: str, count: int) -> np.ndarray:
-    """Names of features that came without."""
+    """Default names of features without names."""
     names = np.asarray([f"{name}_{j}" for j in range(count)], dtype=object)
-    names.flags.writeable = False  # all views of this name and size have them
+    names.flags.writeable = False  # shared by all views of this name and size
     return names
 
 
 def is_numbered(features: np.ndarray, name: str) -> bool:
-    """Whether features came without names."""
+    """Whether features have default names."""
     return np.array_equal(features, numbered_names(name, len(features)))
 
 
 def _matched(tables: dict[str, Any]) -> tuple[pd.Index | None, dict[str, Any]]:
-    """The ids that tables have, and their rows in one order."""
+    """The common ids of tables, and the tables with rows in this order."""
     labels = {name: f"View {name!r}" for name in tables}
     ids, orders = match_rows({labels[name]: row_index(X) for name, X in tables.items()})
     return ids, {name: in_order(X, orders[labels[name]]) for name, X in tables.items()}
@@ -354,6 +362,6 @@ def _checked_ids(ids: Sequence[Any] | pd.Index, n: int, known: pd.Index | None) 
         raise InputError(f"{int(index.duplicated().sum())} ids are duplicates; ids must be unique.")
     if known is not None and not index.equals(known) and known.isin(index).all():
         raise InputError(
-            "ids are those of the rows in another order. Leave ids out: they are taken from the index."
+            "ids are those of the index in another order. Leave ids out: they are taken from the index."
         )
     return index

@@ -22,7 +22,7 @@ from viewloom.data.checks import components, per_view, view_position
 from viewloom.data.frames import as_table
 from viewloom.data.matching import SELECT, match_rows, row_index
 from viewloom.data.naming import listed
-from viewloom.data.row_sources import Blocks, is_remote, whole
+from viewloom.data.row_sources import Blocks, is_remote, loaded
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
@@ -43,7 +43,7 @@ class MultiviewClusterer(
 
     def _check_views(self, X: Any, *, allow_nan: bool = False) -> Views:
         """Views to be fitted, checked; remembers names and features."""
-        X = self._whole(X)
+        X = self._loaded(X)
         views = Views(X, allow_nan=allow_nan)
         if _is_one_matrix(X):
             validate_data(self, X, reset=True, skip_check_array=True)
@@ -70,7 +70,7 @@ class MultiviewClusterer(
     def _check_new_views(self, X: Any) -> Views:
         """New samples, aligned with the fitted views."""
         check_is_fitted(self)
-        X = self._whole(X, self.view_names_)
+        X = self._loaded(X, self.view_names_)
         checked = _is_one_matrix(X) and self.view_names_ == ["view0"]  # fitted on one matrix, too
         if checked:
             views = Views(X)
@@ -84,9 +84,9 @@ class MultiviewClusterer(
             self._check_new_views(blocks.parts(0, 1)[0])
 
     @staticmethod
-    def _whole(X: Any, names: list[str] | None = None) -> Any:
+    def _loaded(X: Any, names: list[str] | None = None) -> Any:
         """Data in memory; a single table as a frame or an array."""
-        X = whole(X, names)
+        X = loaded(X, names)
         return as_table(X) if _is_one_matrix(X) else X
 
     def aligned(self, X: Any) -> Views:

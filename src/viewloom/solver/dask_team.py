@@ -27,7 +27,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from viewloom.data.row_sources import Blocks, Stored, assemble, is_lazy
+from viewloom.data.row_sources import Blocks, StoredRows, assemble, is_lazy
 from viewloom.runtime.errors import InputError, MissingPackageError, WorkerError
 from viewloom.runtime.threads import one_blas_thread, one_openmp_thread, one_thread
 from viewloom.solver.shard import Shard
@@ -281,7 +281,7 @@ class Cluster:
         def delivered(part: Any) -> Any:
             if is_lazy(part):
                 return next(computed)
-            return part if isinstance(part, Stored) else self._sent(part, [lot.address])
+            return part if isinstance(part, StoredRows) else self._sent(part, [lot.address])
 
         return ([delivered(part) for part in block] for block in blocks)
 
@@ -360,7 +360,7 @@ def bytes_per_row(make: Make, blocks: Blocks) -> float:
         total += _row_bytes(block.kernel.Z) + k * itemsize
         if block.laplacian is not None:
             total += _row_bytes(block.laplacian.adjacency.Z) + itemsize
-    sent = [not isinstance(part, Stored) for part in blocks.parts(0, stop)]
+    sent = [not isinstance(part, StoredRows) for part in blocks.parts(0, stop)]
     return total + sum(_row_bytes(X) for X, there in zip(views.blocks, sent, strict=True) if there)
 
 

@@ -1,1 +1,1 @@
-"""The parts of the simulated cohort: facts, people, images, genes."""
+"""Parts of the simulated cohort: published facts, people, images, genes."""

@@ -1,4 +1,4 @@
-"""Published facts behind the simulated cohort, kept with source or confidence in ``facts.json``."""
+"""Published facts for the simulated cohort, stored with source or confidence in ``facts.json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMAGING_VIEWS = ("vbm", "freesurfer", "fdg")
 
 @cache
 def facts() -> dict[str, Any]:
-    """Everything in ``facts.json``; treat it as read-only."""
+    """Content of ``facts.json``; treat it as read-only."""
     text = files("viewloom.data.cohort").joinpath("facts.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
@@ -22,7 +22,7 @@ def facts() -> dict[str, Any]:
 
 @cache
 def region_table(view: str) -> pd.DataFrame:
-    """One row per imaging feature: where it lies, its published effects, level and covariate correlations.
+    """Imaging features with lobe, published effects, level and correlations with covariates.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def _region(view: str, side: str, base: str) -> dict[str, Any]:
 
 
 def _tissue(view: str, base: str) -> str:
-    """Which left-right correlation of the facts applies."""
+    """The key of the left-right correlation in the facts."""
     if view == "fdg":
         return "fdg"
     return "thickness" if view == "freesurfer" and not base.endswith("Vol") else "volume"
@@ -85,10 +85,10 @@ def _level(view: str, base: str) -> tuple[float, float]:
 
 
 def feature_notes() -> dict[str, str]:
-    """What the literature says about the features of the simulated cohort, by feature name.
+    """Notes from the literature on the features of the simulated cohort, by feature name.
 
-    Made for annotating importance tables: regions with their published effect sizes, SNPs with gene, odds
-    ratio and source. Synthetic SNPs have no note. A name that several views share has one note for all.
+    For annotating tables of feature importance: regions with their published effect sizes, SNPs with gene,
+    odds ratio and source. Synthetic SNPs have no note. A name shared by several views has one note.
 
     Returns
     -------

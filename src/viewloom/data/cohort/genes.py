@@ -1,7 +1,7 @@
 """SNPs of the simulated population, and genotypes drawn from it.
 
-Frequencies and blocks that no source documents come from one fixed generator, so that all cohorts share one
-population.
+Frequencies and blocks without a documented source are drawn with one fixed seed, so that all cohorts come
+from the same population.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from viewloom.data.cohort.facts import facts
 
 N_SNPS = 1224  # as in the paper
-PANEL_SEED = 1224  # fixes the undocumented part of the population, whatever the cohort's seed
+PANEL_SEED = 1224  # of the undocumented part of the population, independent of the seed of the cohort
 BLOCK_LENGTH = 7.5  # middle of the 3-12 SNPs that the facts give for an LD block
 RHO = (0.6, 0.9)  # latent correlation of neighbours in a block (facts: ld_block_model)
 FREQUENCY = (0.05, 0.5)  # of undocumented minor alleles (facts: ld_block_model)
@@ -55,7 +55,7 @@ def snp_panel() -> pd.DataFrame:
 
 
 def _loci() -> dict[str, list[str]]:
-    """SNP ids by gene: the documented ones, then synthetic loci, one per chromosome."""
+    """SNP ids by gene: first documented genes, then one synthetic locus per chromosome."""
     loci = {gene: list(snps) for gene, snps in facts()["genes"].items()}
     for snp, fact in facts()["snps"].items():
         members = loci.setdefault(fact["gene"], [])
@@ -67,7 +67,7 @@ def _loci() -> dict[str, list[str]]:
 
 
 def _locus(gene: str, snps: list[str], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Rows of one gene: its LD blocks, each led by an effect SNP while there are any, then the rest."""
+    """Rows of one gene: its LD blocks, each starting with an effect SNP if any is left, then other SNPs."""
     known, index = facts()["snps"], _proxies()
     chained = [snp for snp in snps if snp not in index and snp not in APOE_SNPS]
     heads = [snp for snp in chained if snp in known]
@@ -86,7 +86,7 @@ def _locus(gene: str, snps: list[str], rng: np.random.Generator) -> Iterator[dic
 
 
 def _block(gene: str, members: list[str], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Rows of one LD block; where its first SNP has an effect, the others tag it."""
+    """Rows of one LD block; if its first SNP has an effect, the others tag it."""
     rho, drawn = rng.uniform(*RHO), rng.uniform(*FREQUENCY, size=len(members))
     led = any(snp in facts()["snps"] for snp in members[:1])
     for position, snp in enumerate(members):
@@ -115,7 +115,7 @@ def _proxies() -> dict[str, tuple[str, float]]:
 def draw_genotypes(
     panel: pd.DataFrame, case: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Dosages (n, d) of the panel's SNPs, and the APOE genotypes (n,)."""
+    """Draw dosages (n, d) of the SNPs of a panel, and APOE genotypes (n,)."""
     chain_rng, apoe_rng, proxy_rng = rng.spawn(3)
     alleles = np.zeros((2, len(case), len(panel)), dtype=bool)  # two haplotypes
     chained = np.flatnonzero(panel["kind"] == "chain")
@@ -132,7 +132,7 @@ def draw_genotypes(
 
 
 def _draw_chains(panel: pd.DataFrame, case: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Alleles (2, n, d): in each block a latent Gaussian AR(1) chain, cut at the allele frequency."""
+    """Alleles (2, n, d): a latent Gaussian AR(1) chain in each block, thresholded at the allele frequency."""
     frequency, rho = panel["frequency"].to_numpy(), panel["rho"].to_numpy()
     position = panel["position"].to_numpy()
     latent = rng.standard_normal((2, len(case), len(panel)))
@@ -149,8 +149,8 @@ def _draw_heads(
 ) -> np.ndarray:
     """Latent Gaussians (2, n, d) of the first SNP of each block.
 
-    An allele is drawn with its frequency in cases or controls, then the Gaussian on that side of the
-    threshold: ``P(haplotype | case) ~ P(haplotype | control) * odds_ratio ** allele``.
+    An allele is drawn with its frequency in cases or controls, then the Gaussian on the corresponding side
+    of the threshold: ``P(haplotype | case) ~ P(haplotype | control) * odds_ratio ** allele``.
     """
     odds = frequency / (1 - frequency) * np.where(case[:, None], odds_ratio, 1.0)
     p = odds / (1 + odds)
@@ -160,7 +160,7 @@ def _draw_heads(
 
 
 def _draw_apoe(case: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """APOE alleles (2, n), the lower first: controls in equilibrium, cases weighted by odds ratio."""
+    """APOE alleles (2, n), the lower one first: controls in equilibrium, cases weighted by odds ratio."""
     odds_ratio, frequency = facts()["apoe"]["odds_ratio"], facts()["apoe"]["frequency"]
     pairs = np.array([genotype.split("/") for genotype in odds_ratio])
     expected = np.array([(1 + (a != b)) * frequency[a] * frequency[b] for a, b in pairs])
@@ -171,6 +171,6 @@ def _draw_apoe(case: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _draw_proxy(tagged: np.ndarray, p: float, q: float, r: float, rng: np.random.Generator) -> np.ndarray:
-    """Alleles of frequency q that correlate by r with the tagged ones of frequency p."""
+    """Alleles of frequency q that have correlation r with the tagged alleles of frequency p."""
     slope = r * np.sqrt(q * (1 - q) / (p * (1 - p)))
     return np.asarray(rng.random(tagged.shape) < q + slope * (tagged - p))

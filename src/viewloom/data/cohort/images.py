@@ -1,4 +1,4 @@
-"""Images of the simulated cohort: disease, covariates, site and correlated noise, region by region."""
+"""Imaging views of the simulated cohort: disease, covariates, site and correlated noise of each region."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POWERS = np.linspace(0.3, 4.0, 371)  # candidates for the shape of a region's re
 
 
 def draw_images(people: pd.DataFrame, n_sites: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Measurements (n, d) of the three imaging views."""
+    """Draw measurements (n, d) of the three imaging views."""
     brain_rng, *view_rngs = rng.spawn(1 + len(IMAGING_VIEWS))
     lobes = sorted({lobe for _, lobe in facts()["regions"].values()})
     brain = brain_rng.standard_normal((len(people), 1 + len(lobes)))  # global factor, then one per lobe
@@ -115,8 +115,8 @@ def _responses(d_mci: np.ndarray, d_ad: np.ndarray, kind: np.ndarray) -> tuple[n
     """Amplitude A and power p of each region from its two Cohen's d.
 
     With mean difference D(p) to controls and mean variance V(p) of the two groups, both for A = 1, and noise
-    of unit variance, ``d = A D / sqrt(1 + A^2 V)``. For AD this gives A at every p; the p whose d of MCI
-    comes nearest is taken.
+    of unit variance, ``d = A D / sqrt(1 + A^2 V)``. For AD this gives A at every p; the p with the closest
+    d of MCI is used.
     """
     spread = (_shares() @ _subtype_patterns() ** 2)[kind][:, None]
     groups = group_moments(POWERS, spread)

@@ -1,4 +1,4 @@
-"""Participants of the simulated cohort: disease, demographics, clinic, absent views."""
+"""Participants of the simulated cohort: disease, demographics, clinical variables, missing views."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MISSING_SLOPE = 2.0  # own choice: log weight of losing a view, per unit of stag
 
 
 def draw_people(n_ad: int, n_mci: int, n_hc: int, n_sites: int, rng: np.random.Generator) -> pd.DataFrame:
-    """One row per participant, in random order, without anything measured."""
+    """Draw one row per participant, in random order, without measurements."""
     n = n_ad + n_mci + n_hc
     diagnosis = rng.permutation(np.repeat(["AD", "MCI", "HC"], [n_ad, n_mci, n_hc]))
     mci_course = np.where(rng.random(n) < PRODROMAL, "prodromal", "stable")
@@ -52,7 +52,7 @@ def _draw_icv(male: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _by_diagnosis(diagnosis: np.ndarray, what: str) -> np.ndarray:
-    """A figure of the facts for each participant: (n,), or (n, 2) for a mean and SD."""
+    """A value of the facts for each participant: (n,), or (n, 2) for mean and SD."""
     table = facts()["demographics"]
     return np.array([table[d][what] for d in diagnosis])
 
@@ -63,7 +63,7 @@ def _normal(diagnosis: np.ndarray, what: str, rng: np.random.Generator) -> np.nd
 
 
 def on_pathway(people: pd.DataFrame) -> np.ndarray:
-    """Who carries the genes of AD: all with dementia, and prodromal MCI."""
+    """Mask of participants with AD genetics: dementia and prodromal MCI."""
     return people["course"].isin(["prodromal", "dementia"]).to_numpy()
 
 
@@ -91,7 +91,7 @@ def group_moments(power: np.ndarray, spread: np.ndarray) -> dict[str, tuple[np.n
 
 
 def participant_table(people: pd.DataFrame, apoe: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
-    """What a study's participants file would hold, indexed by participant id."""
+    """Participants table of a study, indexed by participant id."""
     ids = pd.Index([f"sub-{i:04d}" for i in range(1, len(people) + 1)], name="participant_id")
     table = people[["diagnosis", "age", "sex", "education", "icv", "site"]].set_axis(ids)
     table["site"] = [f"site-{site + 1:02d}" for site in people["site"]]
@@ -114,7 +114,7 @@ def _score(people: pd.DataFrame, what: str, sign: int, rng: np.random.Generator)
 
 
 def _draw_conversion(people: pd.DataFrame, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Years to conversion or to the last visit, and whether it was conversion; NaN outside MCI."""
+    """Years to conversion or to the last visit, and whether conversion occurred; NaN except for MCI."""
     hazard = _baseline_hazard() * np.exp(HAZARD_SLOPE * people["stage"].to_numpy())
     converts = rng.exponential(1 / hazard)
     last_seen = rng.uniform(*FOLLOW_UP, size=len(people))
@@ -138,7 +138,7 @@ def _baseline_hazard() -> float:
 
 
 def draw_missing(stage: np.ndarray, n_views: int, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Which (n, v) pairs are lost: the exact share, drawn with weights exp(slope * stage)."""
+    """Mask (n, v) of missing views: the exact share, drawn with weights exp(slope * stage)."""
     key = MISSING_SLOPE * stage[:, None] + rng.gumbel(size=(len(stage), n_views))  # Gumbel top-k
     kept = rng.integers(n_views, size=len(stage))
     key[np.arange(len(stage)), kept] = -np.inf
