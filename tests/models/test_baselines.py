@@ -400,7 +400,7 @@ def test_concatenation_refuses_incomplete_views():
     model = ConcatenatedNMF(random_state=0).fit(views)
     views["v1"][:7] = np.nan
     for call in (ConcatenatedNMF().fit, model.predict):
-        with pytest.raises(ValueError, match=r"7 of 90 samples lack one.*MultiviewNMF"):
+        with pytest.raises(ValueError, match=r"7 of 90 samples have missing views.*MultiviewNMF"):
             call(views)
 
 
@@ -441,7 +441,7 @@ def test_no_graph_is_theta_zero():
 
 
 def test_unconverged_fit_warns():
-    with pytest.warns(ConvergenceWarning, match="still falling after 2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
         model = GraphNMF(3, max_iter=2, tol=0.0, random_state=0).fit(planted()[0]["v0"])
     assert model.n_iter_ == 2
     assert not model.converged_
@@ -512,7 +512,7 @@ def test_feature_importance_ranks_the_rows_of_F():
     assert table.attrs["method"] == "F"
     lengths = np.linalg.norm(multi.components_[1], axis=0)
     assert table["feature"][0] == f"v1.{lengths.argmax()}"
-    with pytest.raises(ValueError, match="Say which view: one of 'v0', 'v1'"):
+    with pytest.raises(ValueError, match="Pass view=: one of 'v0', 'v1'"):
         multi.feature_importance()
     with pytest.raises(ValueError, match="No view is called 'v2'"):
         multi.feature_importance("v2")

@@ -120,7 +120,7 @@ class TestDescent:
         np.testing.assert_array_equal(model.history_["weights"][-1], model.view_weights_)
 
     def test_unfinished_fits_warn(self):
-        with pytest.warns(ConvergenceWarning, match="still falling after 2 iterations"):
+        with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
             fit(planted(spread=2.0)[0], max_iter=2, tol=0.0)
 
     def test_more_starts_never_end_higher(self):

@@ -307,7 +307,7 @@ class TestStart:
 class TestSwitch:
     def test_many_samples_are_tied_to_landmarks_which_is_said(self):
         views, y = simulated(n=20_001, features=(4, 4))
-        with pytest.warns(UserWarning, match="20001 samples: tied to 2000 landmarks"):
+        with pytest.warns(UserWarning, match="20001 samples: 2000 landmarks are used"):
             found = model(factored="auto").fit(views)
         assert adjusted_rand_score(y, found.labels_) >= 0.95
 

@@ -156,7 +156,7 @@ class TestRefusals:
 
     def test_later_versions_say_so(self, saved):
         rewrite(saved, version="3")
-        with pytest.raises(DamagedFile, match="later viewloom"):
+        with pytest.raises(DamagedFile, match="later version of viewloom"):
             vl.load(saved)
 
     @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_known_inputs(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "error", "told"),
     [
-        ("load/number-beyond-float", DamagedFile, "does not fit its kind"),
-        ("load/type-that-numpy-lacks", DamagedFile, "numbers of a type that no model has"),
-        ("load/extra-of-another-kind", DamagedFile, "something else than a model"),
+        ("load/number-beyond-float", DamagedFile, "contains an invalid entry"),
+        ("load/type-that-numpy-lacks", DamagedFile, "numbers of a type that models do not have"),
+        ("load/extra-of-another-kind", DamagedFile, "does not contain a model"),
         ("predict/limits-of-text", DamagedFile, "a preparation that cannot be read"),
         ("study/deep.toml", StudyError, "a number or a list goes beyond all bounds"),
         ("study/digits.toml", StudyError, "a number or a list goes beyond all bounds"),

@@ -535,7 +535,7 @@ class TestViewsApart:
     @pytest.mark.parametrize("pattern", [[[1, 1, 0], [0, 1, 1]], [[1, 0], [0, 1], [1, 1]], [[1, 1]]])
     def test_linked_views_are_not(self, pattern, length):
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="The views fall into")
+            warnings.filterwarnings("error", message="The views form")
             model(length).fit(self.holed(pattern))
 
     def test_profiles_of_zeros_link_nothing(self):

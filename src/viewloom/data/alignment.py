@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from viewloom.data.matrix import LARGEST, Block, largest_entry
 from viewloom.data.naming import listed, name_text
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview, is_numbered, numbered_names
 from viewloom.runtime.errors import InputError
+from viewloom.runtime.user_warnings import warn_user
 
 
 def check_trainable(views: Views, n_clusters: int) -> None:
@@ -150,11 +150,9 @@ def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
     """Warn about views whose features have names either in fit or now, and so are matched by position."""
     one_sided = [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
     if one_sided:
-        warnings.warn(
+        warn_user(
             f"Features of {len(one_sided)} views have names either in fit or in the new data, not in both: "
-            f"{listed(one_sided)}. They are matched by position; pass data frames to match them by name.",
-            UserWarning,
-            stacklevel=4,
+            f"{listed(one_sided)}. They are matched by position; pass data frames to match them by name."
         )
 
 

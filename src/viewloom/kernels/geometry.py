@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from importlib.util import find_spec
 from numbers import Real
@@ -21,6 +20,7 @@ from viewloom.kernels.neighbours import (
 from viewloom.kernels.operators import Factored, dense
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
+from viewloom.runtime.user_warnings import warn_user
 
 Array = np.ndarray
 GRID_SAMPLE = 500  # number of samples on which a grid of widths is compared
@@ -108,10 +108,9 @@ class Geometry(Stored, tag="geometry"):
         if self.size > EXACT_SEARCH_ROWS and isinstance(self.X, np.ndarray):
             if find_spec("faiss") is not None:
                 return approximate_neighbours(self.X, count)
-            warnings.warn(
+            warn_user(
                 f"View {self.name!r} has {self.size} samples; the exact search for neighbours compares all "
-                "pairs. For a faster search: pip install viewloom[scale].",
-                stacklevel=2,
+                "pairs. For a faster search: pip install viewloom[scale]."
             )
         return self._compared(count)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from viewloom.kernels.operators import Cross, Explicit, Factored, dense
 from viewloom.kernels.shared_graph import SharedRows
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored, StoredParameters
+from viewloom.runtime.user_warnings import warn_user
 
 Array = np.ndarray
 Samples = Geometry | CrossGeometry
@@ -252,11 +252,9 @@ def checked_gram(K: Array, name: str) -> Array:
     if _is_positive(K, 1e-7 * len(K) * size):
         return K
     values, vectors = scipy.linalg.eigh(K)
-    warnings.warn(
-        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue "
-        f"{values[0] / size:.1e} of its "
-        "largest entry); negative eigenvalues are set to zero.",
-        stacklevel=2,
+    warn_user(
+        f"The kernel of view {name!r} is not positive semidefinite (lowest eigenvalue {values[0] / size:.1e} "
+        "of its largest entry); negative eigenvalues are set to zero."
     )
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 

@@ -1,1 +1,1 @@
-"""Estimators, what they share, and models in files."""
+"""Estimators, fitted models, and model files."""

@@ -1,8 +1,7 @@
-"""What every viewloom estimator shares: checking views, labels and prediction."""
+"""Base class of the estimators: checks of views, labels, prediction and warnings."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,16 @@ from viewloom.data.row_sources import Blocks, is_remote, loaded
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
+from viewloom.runtime.user_warnings import warn_user
 
 Array = np.ndarray
-COLLAPSED = 0.9  # a view with more than this weight is worth a warning
+COLLAPSED = 0.9  # weight of a single view from which a warning is issued
 
 
 class MultiviewClusterer(
     Stored, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    """Base of the estimators: `transform` gives memberships, `predict` the largest of them."""
+    """Base class of the estimators: `transform` returns memberships, `predict` the largest of them."""
 
     n_clusters: int
     view_names_: list[str]
@@ -42,7 +42,7 @@ class MultiviewClusterer(
     memberships_: Array
 
     def _check_views(self, X: Any, *, allow_nan: bool = False) -> Views:
-        """Views to be fitted, checked; remembers names and features."""
+        """Check the views to fit, and store their names and features."""
         X = self._loaded(X)
         views = Views(X, allow_nan=allow_nan)
         if _is_one_matrix(X):
@@ -58,20 +58,20 @@ class MultiviewClusterer(
         return views
 
     def check_parameters(self) -> None:
-        """Raise a ValueError where a parameter cannot be."""
+        """Raise a ValueError if a parameter is invalid."""
         self._validate_params()
 
     def check_input(self, X: Any) -> None:
-        """Raise what `fit` would raise of parameters or views, without fitting."""
+        """Raise the errors that `fit` would raise for parameters or views, without fitting."""
         other = clone(self)
         other.check_parameters()
         other._check_views(X)
 
     def _check_new_views(self, X: Any) -> Views:
-        """New samples, aligned with the fitted views."""
+        """Check new samples and align them with the fitted views."""
         check_is_fitted(self)
         X = self._loaded(X, self.view_names_)
-        checked = _is_one_matrix(X) and self.view_names_ == ["view0"]  # fitted on one matrix, too
+        checked = _is_one_matrix(X) and self.view_names_ == ["view0"]  # also fitted on one matrix
         if checked:
             views = Views(X)
             validate_data(self, X, reset=False, skip_check_array=True)
@@ -79,7 +79,7 @@ class MultiviewClusterer(
         return align(X, self.view_names_, self.view_features_, names_checked=checked)
 
     def _check_head(self, blocks: Blocks, X: Any) -> None:
-        """Refuse one long matrix by its first row where scikit-learn would refuse a short one."""
+        """Check the first row of one long matrix as scikit-learn checks an entire short one."""
         if _is_one_matrix(X) and not is_remote(X):
             self._check_new_views(blocks.parts(0, 1)[0])
 
@@ -90,25 +90,30 @@ class MultiviewClusterer(
         return as_table(X) if _is_one_matrix(X) else X
 
     def aligned(self, X: Any) -> Views:
-        """New samples as the views of the fit: checked, in its order, absent views included."""
+        """New samples as the views of the fit: checked, in the same order, including missing views."""
         return self._check_new_views(X)
 
     def transform(self, X: Any) -> Array:
-        """Memberships of samples (n x k), rows sum to one. Absent views are allowed."""
+        """Memberships of samples (n x k); rows sum to one. Views may be missing."""
         raise NotImplementedError
 
     def predict(self, X: Any) -> Array:
-        """Cluster of each sample, from whatever views it has.
+        """Predict the cluster of each sample from the views it has.
 
         Parameters
         ----------
         X : dict, list, Views or array
-            New samples. Views may be absent: left out of a dict, None in a list, or rows of NaN.
+            New samples. Views may be missing: left out of a dict, None in a list, or rows of NaN.
+
+        Returns
+        -------
+        (n,) array of int
+            Index of the cluster of each sample.
         """
         return np.asarray(np.argmax(_values(self.transform(X)), axis=1))
 
     def _position(self, view: str | int) -> int:
-        """Position of a view given by name or number."""
+        """Position of a view given by name or position."""
         return view_position(view, self.view_names_)
 
     @property
@@ -126,13 +131,13 @@ def _is_one_matrix(X: Any) -> bool:
 
 
 def _warn_of_split(X: Any) -> None:
-    """Warn of a list that scikit-learn has probably split by views."""
+    """Warn about a list that scikit-learn has probably split by views."""
     if isinstance(X, (list, tuple)) and len(X) == 1:
-        _warn(f"X is a list of one view. {SPLIT_BY_VIEWS}", UserWarning)
+        warn_user(f"X is a list of one view. {SPLIT_BY_VIEWS}")
 
 
 def as_memberships(G_star: Array) -> Array:
-    """``G_star`` (k x n) as n x k with rows that sum to one; a sample in no cluster is in all alike."""
+    """``G_star`` (k x n) as n x k with rows that sum to one; rows of zeros become uniform."""
     U = np.array(G_star.T, dtype=np.float64, order="C")
     U[~(U.sum(axis=1) > 0.0)] = 1.0
     U /= U.sum(axis=1, keepdims=True)
@@ -140,7 +145,7 @@ def as_memberships(G_star: Array) -> Array:
 
 
 def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
-    """A parameter with one non-negative number per view."""
+    """Values of a parameter for each view, which must be non-negative."""
     try:
         values = np.array(per_view(value, names, what), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -151,7 +156,7 @@ def nonnegative_per_view(value: Any, names: list[str], what: str) -> Array:
 
 
 def given_start(init: Any, n: int, n_clusters: int) -> Array:
-    """Memberships given as n x k, checked, as k x n."""
+    """Check initial memberships (n x k) and return them as k x n."""
     U = np.array(as_table(init), dtype=np.float64)
     if U.shape != (n, n_clusters):
         raise InputError(f"init has shape {U.shape}, expected (n_samples, n_clusters) = {(n, n_clusters)}.")
@@ -161,7 +166,7 @@ def given_start(init: Any, n: int, n_clusters: int) -> Array:
 
 
 def check_start(init: Any, ids: Any) -> None:
-    """Refuse memberships to start from whose index is not that of the samples."""
+    """Raise an error if the index of initial memberships is not that of the samples."""
     index = row_index(init)
     if index is not None:
         _, orders = match_rows({"the samples": ids, "init": index}, SELECT)
@@ -170,26 +175,26 @@ def check_start(init: Any, ids: Any) -> None:
 
 
 def scattered(rows: Any, G: Array, n: int) -> Array:
-    """Memberships of a view (k x n_a) as n x k; NaN where a sample lacks the view."""
+    """Memberships of a view (k x n_a) as n x k; NaN for samples without the view."""
     U = np.full((n, G.shape[0]), np.nan, dtype=G.dtype)
     U[rows] = as_memberships(G)
     return U
 
 
 def warn_if_unfinished(model: Any, remedy: str) -> None:
-    """Warn of a fit that was cut short, and of clusters that nobody is in."""
+    """Warn if the fit did not converge, or if clusters are empty."""
     if not model.converged_:
-        _warn(
-            f"The objective was still falling after {model.n_iter_} iterations; raise max_iter or tol.",
+        warn_user(
+            f"The fit did not converge in {model.n_iter_} iterations; increase max_iter or tol.",
             ConvergenceWarning,
         )
     empty = model.n_clusters - len(np.unique(model.labels_))
     if empty:
-        _warn(f"{empty} of {model.n_clusters} clusters have no samples; {remedy}.", ConvergenceWarning)
+        warn_user(f"{empty} of {model.n_clusters} clusters have no samples; {remedy}.", ConvergenceWarning)
 
 
 def warn_if_apart(model: Any) -> None:
-    """Warn if no sample links some views to the others, so that clusters have nothing in common there."""
+    """Warn if no sample links some views to the others, so that their clusters cannot be matched."""
     present = np.column_stack([~np.isnan(U[:, 0]) for U in model.view_memberships_])
     groups = components(present)
     if groups.any():
@@ -198,29 +203,23 @@ def warn_if_apart(model: Any) -> None:
             f"{listed([model.view_names_[a] for a in part])} ({present[:, part].any(axis=1).sum()} samples)"
             for part in parts
         )
-        _warn(
-            f"The views fall into {len(parts)} groups that no sample has in common: {found}. Clusters of one "
-            "group cannot be matched with those of another: fit them separately, or add samples that "
-            "link them.",
-            UserWarning,
+        warn_user(
+            f"The views form {len(parts)} groups without common samples: {found}. Clusters of one "
+            "group cannot be matched with those of another: fit the groups separately, or add samples that "
+            "have views of several groups."
         )
 
 
 def warn_if_collapsed(model: Any, meaning: str) -> None:
-    """Warn if learned weights have collapsed onto one view."""
+    """Warn if one view has almost all the weight."""
     heaviest = int(np.argmax(model.view_weights_))
     weight = model.view_weights_[heaviest]
     if len(model.view_weights_) > 1 and weight > COLLAPSED and model.gamma > 1.0:
-        _warn(
-            f"View {model.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters are "
-            f"almost its alone. {meaning}",
-            UserWarning,
+        warn_user(
+            f"View {model.view_names_[heaviest]!r} has {weight:.0%} of the weight: the clusters depend "
+            f"almost only on it. {meaning}"
         )
 
 
-def _warn(message: str, category: type[Warning]) -> None:
-    warnings.warn(message, category, stacklevel=5)  # the caller of fit
-
-
 def _values(memberships: Any) -> Array:
-    return np.asarray(memberships)  # set_output may have made it a DataFrame
+    return np.asarray(memberships)  # a DataFrame after set_output

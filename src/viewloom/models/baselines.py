@@ -1,4 +1,4 @@
-"""The paper's baselines: NMF with a graph, of one view, of all features side by side, of several views.
+"""Baselines of the paper: graph-regularised NMF of one view, of concatenated features, of several views.
 
 The objectives and updates are in `viewloom.solver.multiplicative`.
 """
@@ -45,14 +45,14 @@ from viewloom.solver.multiplicative import (
 )
 
 Array = np.ndarray
-SOFTNESS = 0.2  # added to one-hot memberships at the start: a zero could never be left again
+SOFTNESS = 0.2  # added to initial one-hot memberships, since zeros stay zero
 KMEANS_RESTARTS = 10
 
 
 def kmeans_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> Array:
-    """Labels of k-means on all features side by side, softened (k x n).
+    """Labels of k-means on the concatenated features, softened (k x n).
 
-    A sample without a view is given the mean of those who have it; in a sparse view its row stays empty.
+    Missing views are filled with the mean of the view; in a sparse view the row stays empty.
     """
     blocks = [_filled(X) for X in views.blocks]
     X = Views(blocks, names=views.names).concatenate()
@@ -61,7 +61,7 @@ def kmeans_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> A
 
 
 def random_start(views: Views, n_clusters: int, rng: np.random.RandomState) -> Array:
-    """Uniform random numbers (k x n)."""
+    """Uniform random memberships (k x n)."""
     return rng.uniform(size=(n_clusters, len(views)))
 
 
@@ -76,7 +76,7 @@ def _filled(X: Any) -> Any:
 
 
 def check_nonnegative(views: Views, whom: str) -> Views:
-    """The views, if none has a negative entry."""
+    """Return the views; raise an error if any has a negative entry."""
     for name, X in views.items():
         values = X.data if sp.issparse(X) else X
         count = int(np.count_nonzero(values < 0.0))
@@ -91,7 +91,7 @@ def check_nonnegative(views: Views, whom: str) -> Views:
 
 
 class _FactorisationClusterer(MultiviewClusterer):
-    """What the baselines share: start, solution, new samples. The parameters are those of the subclasses."""
+    """Base class of the baselines: initialisation, solution, new samples. Subclasses set the parameters."""
 
     lam: Any
     theta: Any
@@ -118,12 +118,14 @@ class _FactorisationClusterer(MultiviewClusterer):
         Parameters
         ----------
         X : dict, list, Views, array, DataFrame or sparse matrix
-            Non-negative, samples in rows; see `Views`.
-        y : ignored
+            Non-negative data with samples in rows; see `Views`.
+        y : None
+            Ignored.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._validate_params()
         views = self._arranged(check_nonnegative(self._check_views(X), type(self).__name__))
@@ -139,21 +141,27 @@ class _FactorisationClusterer(MultiviewClusterer):
     def transform(self, X: Any) -> Array:
         """Memberships of samples (n x k): the same problem at the fitted centroids and weights.
 
-        The graph term is left out, so that a sample's memberships do not depend on the others it comes with.
-        For training samples they are therefore close to `memberships_`, not equal.
+        The graph term is left out, so that the memberships of a sample do not depend on other new samples.
+        For training samples they are therefore close to `memberships_`, but not equal.
 
         Parameters
         ----------
         X : dict, list, Views or array
             New samples, non-negative.
+
+        Returns
+        -------
+        (n, k) array
+            Memberships; rows sum to one.
         """
         _, _, G_star = self._placed(X)
         return as_memberships(G_star)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the reconstruction error ``||X - F G||^2 / ||X||^2`` of samples, mean over their views.
+        """Negative reconstruction error ``||X - F G||^2 / ||X||^2`` of samples, averaged over views.
 
-        0 is perfect. ``G`` are the memberships in each view at the fitted centroids. No label is used.
+        0 is the best value. ``G`` are the memberships in each view at the fitted centroids. Labels are not
+        used.
         """
         views, factors, _ = self._placed(X)
         with threads_for(max(len(view.rows) for view in views), dense=True):
@@ -179,7 +187,7 @@ class _FactorisationClusterer(MultiviewClusterer):
         ]
 
     def _start(self, views: Views) -> Array:
-        """Memberships (k x n) that all views begin from; as probabilities, unless they are given."""
+        """Initial memberships (k x n) of all views; normalised unless given as an array."""
         if not isinstance(self.init, str):
             return given_start(self.init, len(views), self.n_clusters)
         G = STARTS[self.init](views, self.n_clusters, check_random_state(self.random_state))
@@ -225,7 +233,7 @@ class _FactorisationClusterer(MultiviewClusterer):
 
 
 class _SingleFactorisation(_FactorisationClusterer):
-    """One matrix, so there is no consensus and nothing to weigh."""
+    """Base class for one matrix, without consensus and view weights."""
 
     lam = 0.0
     gamma = 0.0
@@ -257,12 +265,12 @@ class _SingleFactorisation(_FactorisationClusterer):
         self.components_ = self._components[0]
 
     def feature_importance(self, view: str | int | None = None) -> pd.DataFrame:
-        """How much each feature counts: the length of its row of ``F``, and the row itself.
+        """Importance of each feature: the norm of its row of ``F``, and the row itself.
 
         Parameters
         ----------
         view : str, int or None
-            Features of this view only; of all views where None.
+            Select the features of one view; None selects all views.
 
         Returns
         -------
@@ -293,18 +301,20 @@ class GraphNMF(_SingleFactorisation):
     ----------
     n_clusters : int, default=3
     theta : float, default=1.0
-        Smoothness along the graph. It is measured against the scale of the data.
+        Strength of the smoothness term, relative to the scale of the data.
     graph : {"gaussian", "knn"}, graph object or None, default="gaussian"
-        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
-        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+        Similarity graph of the smoothness term. The paper uses "gaussian", a graph between all samples; its
+        degrees grow with n, so that with many samples it may remove all cluster structure. "knn" is
+        normalised. None means no smoothness term.
     init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
-        Start of the memberships. Entries that are zero in a given array stay zero.
+        Initial memberships. Entries that are zero in an array stay zero.
     max_iter : int, default=300
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this share in an iteration.
+        Stop when the relative decrease of the objective in an iteration is at most `tol`.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
@@ -318,10 +328,13 @@ class GraphNMF(_SingleFactorisation):
     view_memberships_ : list of one (n, k) array
     history_ : dict of lists
         One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the
-        last four one number per view), "seconds".
+        last four have one number per view), "seconds".
     objective_ : float
+        Final value of the objective.
     n_iter_ : int
+        Number of iterations.
     converged_ : bool
+        Whether the iterations stopped by `tol`, before `max_iter`.
 
     Examples
     --------
@@ -336,34 +349,36 @@ class GraphNMF(_SingleFactorisation):
     def _arranged(self, views: Views) -> Views:
         if views.n_views > 1:
             raise InputError(
-                f"GraphNMF factorises one view, got {views.n_views}: {listed(views.names)}. Choose one, for "
+                f"GraphNMF factorises one view, got {views.n_views}: {listed(views.names)}. Select one, for "
                 f"example with views.select([{views.names[0]!r}]), or use ConcatenatedNMF or MultiviewNMF."
             )
         return views
 
 
 class ConcatenatedNMF(_SingleFactorisation):
-    """Graph-regularised non-negative matrix factorisation of all features side by side ("CNMF" in the paper).
+    """Graph-regularised non-negative matrix factorisation of concatenated features ("CNMF" in the paper).
 
-    `GraphNMF` (Eq. 1) on the concatenated views, as they are given: a view with more or larger features
-    counts for more. Every sample needs every view.
+    `GraphNMF` (Eq. 1) on the concatenated views, without scaling: a view with more or larger features has
+    more influence. Every sample must have every view.
 
     Parameters
     ----------
     n_clusters : int, default=3
     theta : float, default=1.0
-        Smoothness along the graph of the concatenated features. It is measured against the scale of the data.
+        Strength of the smoothness term, relative to the scale of the data.
     graph : {"gaussian", "knn"}, graph object or None, default="gaussian"
-        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
-        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+        Similarity graph of the smoothness term. The paper uses "gaussian", a graph between all samples; its
+        degrees grow with n, so that with many samples it may remove all cluster structure. "knn" is
+        normalised. None means no smoothness term.
     init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
-        Start of the memberships. Entries that are zero in a given array stay zero.
+        Initial memberships. Entries that are zero in an array stay zero.
     max_iter : int, default=300
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this share in an iteration.
+        Stop when the relative decrease of the objective in an iteration is at most `tol`.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
@@ -373,16 +388,19 @@ class ConcatenatedNMF(_SingleFactorisation):
     components_ : (k, d) array
         Centroids over the features of all views, ``F^T``.
     view_weights_ : (v,) array
-        All alike: nothing is weighed.
+        Equal weights.
     view_names_ : list of str
     view_memberships_ : list of (n, k) arrays
         The same for every view.
     history_ : dict of lists
-        One entry per iteration: "objective", "reconstruction", "consensus" and "smoothness" (one number, of
+        One entry per iteration: "objective", "reconstruction", "consensus" and "smoothness" (one number for
         all features), "weights", "seconds".
     objective_ : float
+        Final value of the objective.
     n_iter_ : int
+        Number of iterations.
     converged_ : bool
+        Whether the iterations stopped by `tol`, before `max_iter`.
 
     Examples
     --------
@@ -399,7 +417,7 @@ class ConcatenatedNMF(_SingleFactorisation):
         if lacking:
             raise InputError(
                 f"ConcatenatedNMF needs every view of every sample, but {lacking} of {len(views)} samples "
-                "lack one. Leave them out, or use MultiviewNMF, which takes the views that a sample has."
+                "have missing views. Leave them out, or use MultiviewNMF, which allows missing views."
             )
         return Views([views.concatenate()], names=["all views"])
 
@@ -418,34 +436,36 @@ class MultiviewNMF(_FactorisationClusterer):
 
         min  sum_a beta_a^gamma (||X - F G||^2 + lam ||G - G_star||^2 + theta tr(G L G^T)),   F, G >= 0
 
-    on the non-negative data itself, by multiplicative updates that never increase the objective. Incomplete
-    views are allowed: each view factorises the samples it has, and the consensus of a sample averages over
-    the views that saw it.
+    on non-negative data, by multiplicative updates that never increase the objective. Views may be
+    incomplete: each view factorises the samples that have it, and the consensus of a sample averages over
+    its views.
 
-    Views are compared by their raw losses, as published. A view of few or small features has a small loss and
-    so gets a large weight, informative or not: bring the views to one scale before reading the weights.
+    Views are compared by their raw losses, as published. A view with few or small features has a small loss
+    and therefore a large weight, whether informative or not: scale the views before interpreting weights.
 
     Parameters
     ----------
     n_clusters : int, default=3
     lam : float, or list / dict with one per view, default=1.0
-        Pull of the consensus.
+        Strength of the consensus term, relative to the scale of the data.
     theta : float, or list / dict with one per view, default=1.0
-        Smoothness along the graph. Both are measured against the scale of the data.
+        Strength of the smoothness term, relative to the scale of the data.
     gamma : float, default=0.0
-        Order of the weights: 0 gives equal weights (Eq. 2), values up to 1 choose the single view of least
-        loss, larger ones weigh the views (Eq. 3), the more evenly the larger.
+        Exponent of the view weights: 0 gives equal weights (Eq. 2), values up to 1 select the view with the
+        least loss, larger values weight the views (Eq. 3), more evenly the larger they are.
     graph : {"gaussian", "knn"}, graph object or None, or list / dict with one per view, default="gaussian"
-        Similarity graph of the smoothness term. The paper's is "gaussian", between all samples; its degrees
-        grow with n, so that on many samples it may smooth all clusters away. "knn" is normalised.
+        Similarity graph of the smoothness term. The paper uses "gaussian", a graph between all samples; its
+        degrees grow with n, so that with many samples it may remove all cluster structure. "knn" is
+        normalised. None means no smoothness term.
     init : {"kmeans", "random"} or array of shape (n, k), default="kmeans"
-        Start of the memberships of all views. Entries that are zero in a given array stay zero.
+        Initial memberships of all views. Entries that are zero in an array stay zero.
     max_iter : int, default=300
+        Maximum number of iterations.
     tol : float, default=1e-5
-        Stop when the objective falls by less than this share in an iteration.
+        Stop when the relative decrease of the objective in an iteration is at most `tol`.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints a line per iteration.
+        1 prints one line per iteration.
 
     Attributes
     ----------
@@ -455,16 +475,19 @@ class MultiviewNMF(_FactorisationClusterer):
     components_ : list of (k, d_a) arrays
         Centroids of each view, ``F^T``.
     view_weights_ : (v,) array
-        Weights ``beta``; sum to one.
+        View weights ``beta``; they sum to one.
     view_names_ : list of str
     view_memberships_ : list of (n, k) arrays
-        Memberships of each view; NaN where a sample lacks the view.
+        Memberships in each view; NaN for samples without the view.
     history_ : dict of lists
         One entry per iteration: "objective", "reconstruction", "consensus", "smoothness" and "weights" (the
-        last four one number per view), "seconds".
+        last four have one number per view), "seconds".
     objective_ : float
+        Final value of the objective.
     n_iter_ : int
+        Number of iterations.
     converged_ : bool
+        Whether the iterations stopped by `tol`, before `max_iter`.
 
     Examples
     --------
@@ -512,12 +535,12 @@ class MultiviewNMF(_FactorisationClusterer):
         self.verbose = verbose
 
     def feature_importance(self, view: str | int | None = None) -> pd.DataFrame:
-        """How much each feature of a view counts: the length of its row of ``F``, and the row itself.
+        """Importance of each feature of a view: the norm of its row of ``F``, and the row itself.
 
         Parameters
         ----------
         view : str, int or None
-            May be left out where there is only one: views are not on one scale, so no table holds them all.
+            Name or position of the view; required if there are several views, since their scales differ.
 
         Returns
         -------
@@ -526,7 +549,7 @@ class MultiviewNMF(_FactorisationClusterer):
         """
         check_is_fitted(self)
         if view is None and len(self.view_names_) > 1:
-            raise InputError(f"Say which view: one of {listed(self.view_names_)}.")
+            raise InputError(f"Pass view=: one of {listed(self.view_names_)}.")
         a = 0 if view is None else self._position(view)
         return _importance(self.components_[a].T, self.view_features_[self.view_names_[a]])
 
@@ -538,13 +561,13 @@ class MultiviewNMF(_FactorisationClusterer):
         super()._warn()
         warn_if_collapsed(
             self,
-            "Losses are compared as they are, so it may just have few or small features; scale the "
-            "views alike, or raise gamma.",
+            "Losses are not calibrated, so it may just have few or small features; scale the "
+            "views, or increase gamma.",
         )
 
 
 def _importance(F: Array, features: Array) -> pd.DataFrame:
-    """Features by the length of their row of ``F`` (d x k), falling."""
+    """Features sorted by the norm of their row of ``F`` (d x k)."""
     table = linear_importance(F, features)
     table.attrs["method"] = "F"
     return table

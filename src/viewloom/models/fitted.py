@@ -1,8 +1,8 @@
-"""The fitted model: the one object behind a fitted `KernelMultiviewNMF`.
+"""The fitted model behind a fitted `KernelMultiviewNMF`.
 
 It owns the scalers, kernels and graphs of the views, the solution and the range of the losses. Estimators
-hold parameters and attributes; inspection, selection, runs and persistence call the public methods here.
-There are two of them: `ExactModel` keeps the training samples, `LandmarkModel` keeps landmarks.
+hold parameters and attributes; inspection, selection, runs and persistence use the public methods here.
+There are two kinds: `ExactModel` stores the training samples, `LandmarkModel` stores landmarks.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from viewloom.solver.updates import PROJECTIONS
 __all__ = ["ExactModel", "FittedModel", "LandmarkModel", "Parameters", "Placed", "needs_landmarks"]
 
 Array = np.ndarray
-PLACED_ROWS = 2048  # new samples at a time, so that memory is used again
-NEIGHBOURS = 5  # whose mean distance tells how far a sample is
+PLACED_ROWS = 2048  # new samples placed at a time, to limit memory
+NEIGHBOURS = 5  # neighbours whose mean distance measures how far away a sample is
 STATE = ("names", "features", "problem", "codebooks", "weights", "loss_range", "membership", "sharpness")
 
 
 @dataclass(frozen=True)
 class Placed:
-    """New samples where the fitted centroids and the consensus of their views put them."""
+    """New samples with their consensus memberships at the fitted centroids."""
 
     shard: Shard
     codebooks: list[ViewMessage]  # of the views they have
@@ -60,13 +60,13 @@ class Placed:
 
     @property
     def memberships(self) -> Array:
-        """Consensus memberships (n x k), rows sum to one."""
+        """Consensus memberships (n x k); rows sum to one."""
         return as_memberships(self.shard.G_star)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(Stored):
-    """What a fit leaves behind; see `ExactModel` and `LandmarkModel`.
+    """Base class of fitted models; see `ExactModel` and `LandmarkModel`.
 
     Attributes
     ----------
@@ -77,19 +77,20 @@ class FittedModel(Stored):
     problem : Problem
         Scalers, kernels and graphs, of the training samples or of the landmarks.
     codebooks : list of ViewMessage
-        Centroids of each view, in the form that new samples need.
+        Centroids of each view, in the form used to place new samples.
     weights : (v,) array
+        View weights.
     loss_range : (2, v) array
-        Per sample, the least loss of each view and how far that of a single cluster lies above it.
+        Least loss of each view per sample, and the difference to the loss of a single cluster.
     membership : str
     sharpness : float
     parameters : Parameters or None
-        What was fitted with; None in a model that was loaded.
+        Parameters of the fit; None in a loaded model.
     solution : Solution or None
-        Results of the training samples; None in a model that was loaded.
+        Results of the training samples; None in a loaded model.
     """
 
-    EXACT: ClassVar[bool]  # whether it keeps the training samples themselves
+    EXACT: ClassVar[bool]  # whether the training samples are stored
 
     names: list[str]
     features: dict[str, Array]
@@ -104,14 +105,14 @@ class FittedModel(Stored):
 
     @property
     def holds_training_rows(self) -> bool:
-        """Whether new samples are placed by rows of single training samples."""
+        """Whether the model contains rows of single training samples."""
         raise NotImplementedError
 
     @property
     def results(self) -> Solution:
-        """Results of the training samples, right after a fit."""
+        """Results of the training samples, after a fit."""
         if self.solution is None:
-            raise InputError("A model that was loaded holds no solution of its training samples; fit again.")
+            raise InputError("A loaded model has no results of its training samples; fit again.")
         return self.solution
 
     @property
@@ -121,17 +122,17 @@ class FittedModel(Stored):
 
     @property
     def samples(self) -> NewSamples:
-        """The samples that are kept, training samples or landmarks, scaled."""
+        """The stored samples, training samples or landmarks, scaled."""
         return self.problem.samples
 
     def scaled(self, views: Views) -> NewSamples:
-        """New samples, in views that are aligned with those of the fit, brought to its scale."""
+        """Scale new samples, whose views must be aligned with those of the fit."""
         if views.names != self.names:
             raise InputError(f"Views {views.names} are not those of the fit, {self.names}: align them first.")
         return self.problem.new_samples(views)
 
     def place(self, views: Views | NewSamples) -> Placed:
-        """New samples moved to where the fitted centroids and the consensus of their views put them."""
+        """Compute the consensus memberships of new samples at the fitted centroids."""
         samples = self.scaled(views) if isinstance(views, Views) else views
         with self._threads():
             shard, codebooks = self._reaching(samples)
@@ -144,9 +145,9 @@ class FittedModel(Stored):
         Parameters
         ----------
         views : Views or NewSamples
-            Aligned with the views of the fit; or samples that are scaled already.
+            Views aligned with those of the fit, or samples that are already scaled.
         using : iterable of int, optional
-            Positions of the views that are used; all where None. A sample that has none of them gets NaN.
+            Positions of the views to use; by default all. Samples without any of them get NaN.
         """
         if using is not None:
             return self._memberships_using(views, list(using))
@@ -156,18 +157,18 @@ class FittedModel(Stored):
         return as_memberships(np.hstack([self.place(part).shard.G_star for part in parts]))
 
     def score(self, views: Views) -> float:
-        """Minus the calibrated error with which consensus memberships reconstruct views, by their weights."""
+        """Negative weighted mean of the calibrated errors of reconstructing views from the consensus."""
         placed = self.place(views)
         pairs = zip(placed.shard.blocks, placed.codebooks, strict=True)
         with self._threads():
             errors = np.array([consensus_error(placed.shard, block, m) for block, m in pairs])
         least, span = self.loss_range[:, placed.views]
         weights = self.weights[placed.views]
-        total = float(weights.sum()) or 1.0  # one-hot weights on a view that nobody has
+        total = float(weights.sum()) or 1.0  # all weight on a view that no sample has
         return -float(weights @ ((errors - least) / span)) / total
 
     def distances(self, views: Views) -> Array:
-        """Mean distance (n x v) to the nearest five samples that are kept; NaN where a view is absent."""
+        """Mean distance (n x v) to the nearest five stored samples; NaN for missing views."""
         samples = self.scaled(views)
         found = np.full((samples.n, len(self.names)), np.nan)
         for a, X in samples.scaled.items():
@@ -175,19 +176,19 @@ class FittedModel(Stored):
         return found
 
     def training_distances(self, views: Views) -> Array:
-        """`distances` of the training samples to others, themselves left out."""
+        """`distances` of the training samples to other training samples."""
         raise NotImplementedError
 
     def refit(self, **parameters: Any) -> Self:
-        """Another model on the same kernels and graphs, with some parameters changed.
+        """Fit another model with some parameters changed, reusing kernels and graphs.
 
-        For searches over `lam`, `theta`, `gamma`, starts and the like; parameters that kernels or graphs
+        Used for searches over `lam`, `theta`, `gamma` or initialisations; parameters that kernels or graphs
         depend on cannot be changed.
         """
         raise NotImplementedError
 
     def importance(self, view: int, rng: np.random.RandomState, n_repeats: int = 1) -> pd.DataFrame:
-        """How much each feature of a view counts: see `KernelMultiviewNMF.feature_importance`."""
+        """Importance of each feature of a view: see `KernelMultiviewNMF.feature_importance`."""
         name, fitted = self.names[view], self.problem.views[view]
         if isinstance(fitted.kernel, FittedLinear):
             return linear_importance(self.codebooks[view].C.T, self.features[name])
@@ -210,7 +211,7 @@ class FittedModel(Stored):
         return U
 
     def _threads(self) -> AbstractContextManager[None]:
-        """As many threads as placing new samples among those that are kept is worth."""
+        """Thread limit for placing new samples."""
         views = self.problem.views
         entrywise = [
             isinstance(view.kernel, FittedPairwise) or isinstance(view.graph, FittedGaussianGraph)
@@ -225,13 +226,13 @@ class FittedModel(Stored):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactModel(FittedModel, tag="model.exact", fields=STATE):
-    """A model that keeps its training samples: new ones are placed by their kernels with all of them."""
+    """A model that stores its training samples; new samples are placed by their kernels with all of them."""
 
     EXACT: ClassVar[bool] = True
 
     @classmethod
     def fit(cls, views: Views, p: Parameters) -> ExactModel:
-        """Build kernels and graphs of the views, and solve."""
+        """Build the kernels and graphs of the views, and solve."""
         with p.threads(len(views)):
             return cls.of(build(views, p), views.feature_names, p)
 
@@ -239,26 +240,26 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
     def of(
         cls, problem: Problem, features: dict[str, Array], p: Parameters, progress: Progress | None = None
     ) -> ExactModel:
-        """Solve on kernels and graphs that are built already."""
+        """Solve with kernels and graphs that are already built."""
         solution = solve_exactly(problem, p, progress)
         return cls(names=problem.names, features=features, problem=problem, **_solved(solution, p))
 
     @property
     def holds_training_rows(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def training_distances(self, views: Views) -> Array:
-        """`distances` of the training samples to others, themselves left out."""
+        """`distances` of the training samples to other training samples."""
         found = np.full((self.problem.n, len(self.names)), np.nan)
         for a, view in enumerate(self.problem.views):
             found[view.rows, a] = _mean_distance(view.geometry)
         return found
 
     def refit(self, **parameters: Any) -> ExactModel:
-        """Another model on the same kernels and graphs, with some parameters changed."""
+        """Fit another model with some parameters changed, reusing kernels and graphs."""
         if self.parameters is None:
-            raise InputError("A model that was loaded holds no kernels of its training samples; fit again.")
+            raise InputError("A loaded model has no kernels of its training samples; fit again.")
         building = sorted(set(parameters) & set(BUILDING))
         if building:
             raise InputError(f"Kernels and graphs depend on {building}; fit again to change them.")
@@ -278,16 +279,16 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "scales", "mixed")):
-    """A model that keeps landmarks: samples are placed by their ties to them.
+    """A model that stores landmarks; samples are placed by their ties to them.
 
     Attributes
     ----------
     n : int
         Number of training samples.
     scales : list of (m,) arrays or None
-        How much a tie to each landmark counts: see `viewloom.models.fitting.Tied`.
+        Scales of the ties to each landmark: see `viewloom.models.fitting.Tied`.
     mixed : bool
-        Whether landmarks are means of samples, so that no sample is kept.
+        Whether landmarks are means of samples, so that no sample is stored.
     """
 
     EXACT: ClassVar[bool] = False
@@ -298,7 +299,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
 
     @classmethod
     def fit(cls, sample: Views, blocks: Blocks, p: Parameters, rng: np.random.RandomState) -> LandmarkModel:
-        """Make landmarks of a sample of the blocks, tie all rows to them, and solve."""
+        """Compute landmarks from a sample of the blocks, tie all rows to them, and solve."""
         with one_blas_thread():
             ties, solution = solve_by_landmarks(sample, blocks, p, rng)
         return cls(
@@ -313,7 +314,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
 
     @property
     def holds_training_rows(self) -> bool:
-        """Unless landmarks are mixtures of samples."""
+        """True unless landmarks are means of samples."""
         return not self.mixed
 
     def training_distances(self, views: Views) -> Array:
@@ -321,8 +322,8 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
         return self.distances(views)
 
     def refit(self, **parameters: Any) -> LandmarkModel:
-        """Refused: the ties of the training samples are not kept."""
-        raise InputError("A model fitted by landmarks does not keep the ties of its samples; fit again.")
+        """Raise an error: the ties of the training samples are not stored."""
+        raise InputError("A model fitted by landmarks does not store the ties of its samples; fit again.")
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         shard = tied(self.problem, samples, PROJECTIONS[self.membership], self.sharpness)
@@ -332,7 +333,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
 
 
 def _solved(solution: Solution, p: Parameters) -> dict[str, Any]:
-    """What both kinds of models take from a solution and its parameters."""
+    """The fields of a model that come from its solution and parameters."""
     return {
         "codebooks": solution.codebooks,
         "weights": solution.weights,

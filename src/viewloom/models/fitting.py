@@ -1,6 +1,6 @@
-"""From views and parameters to a solution: build kernels and graphs, start, solve; exactly or by landmarks.
+"""Fitting: build kernels and graphs, initialise and solve, exactly or by landmarks.
 
-`viewloom.models.fitted` keeps what comes of it, and `viewloom.models.kernel_nmf` is what users see.
+`viewloom.models.fitted` holds the result, and `viewloom.models.kernel_nmf` is the estimator.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from viewloom.models.base import as_memberships, given_start, nonnegative_per_vi
 from viewloom.models.landmark_problem import (
     LANDMARKS,
     Builder,
-    Found,
+    ShardMemberships,
     memberships,
     rescaled_moments,
     restart,
@@ -39,6 +39,7 @@ from viewloom.models.problem import Problem, codebooks
 from viewloom.models.scaling import fit_scalers, mixable
 from viewloom.runtime.progress import progress_bar, with_progress
 from viewloom.runtime.threads import threads_for
+from viewloom.runtime.user_warnings import warn_user
 from viewloom.solver.convergence import History
 from viewloom.solver.loop import Result, Settings, broadcast, solve
 from viewloom.solver.objective import Calibration, shared_vote
@@ -49,14 +50,14 @@ from viewloom.solver.updates import PROJECTIONS
 
 Array = np.ndarray
 Progress = Callable[[int, float], None]
-EXACT_ROWS = 20_000  # beyond this many samples neighbours of all are no longer searched among all
-DENSE_BYTES = 4 * 2**30  # nor are matrices of all pairs stored beyond this size
-BUILDING = ("kernel", "graph", "scale", "normalize", "n_clusters")  # what kernels and graphs depend on
+EXACT_ROWS = 20_000  # number of samples beyond which landmarks are used
+DENSE_BYTES = 4 * 2**30  # size of n x n matrices beyond which landmarks are used
+BUILDING = ("kernel", "graph", "scale", "normalize", "n_clusters")  # parameters of kernels and graphs
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of `KernelMultiviewNMF`, as they were when it was fitted."""
+    """Parameters of `KernelMultiviewNMF` at the time of fitting."""
 
     n_clusters: int
     kernel: Any
@@ -94,7 +95,7 @@ class Parameters:
         return [make_kernel(kernel) for kernel in per_view(self.kernel, names, "kernel")]
 
     def graphs(self, names: list[str]) -> list[Any]:
-        """The graph of each view, None where nothing is smoothed along it."""
+        """The graph of each view, None without a smoothness term."""
         graphs, theta = (per_view(getattr(self, what), names, what) for what in ("graph", "theta"))
         return [make_graph(graph) if weight else None for graph, weight in zip(graphs, theta, strict=True)]
 
@@ -105,29 +106,29 @@ class Parameters:
         return [item for item in chosen if isinstance(item, (PairwiseKernel, GaussianGraph))]
 
     def threads(self, n: int) -> AbstractContextManager[None]:
-        """As many threads as an exact problem of n samples is worth."""
+        """Thread limit for an exact problem of n samples."""
         return threads_for(n, dense=bool(self.entrywise))
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where the solver ended: results of the training samples, and what new samples need of them."""
+    """Solution of the training samples, and the codebooks to place new samples."""
 
     memberships: Array  # n x k
-    view_memberships: list[Array]  # n x k each; NaN where a sample lacks the view
+    view_memberships: list[Array]  # n x k each; NaN for samples without the view
     weights: Array
     history: History
     objective: float
     n_iter: int
     converged: bool
     codebooks: list[ViewMessage]
-    loss_range: Array  # 2 x v, per sample: the least loss, and how far one cluster lies above it
+    loss_range: Array  # 2 x v, per sample: least loss, and difference to the loss of one cluster
 
     @classmethod
     def of(
-        cls, result: Result, found: list[Found], codebooks: list[ViewMessage], loss_range: Array
+        cls, result: Result, found: list[ShardMemberships], codebooks: list[ViewMessage], loss_range: Array
     ) -> Solution:
-        """The solution from the end of the loop and the memberships of all shards."""
+        """The solution from the result of the loop and the memberships of all shards."""
         return cls(
             memberships=as_memberships(np.hstack([G_star for G_star, _ in found])),
             view_memberships=[
@@ -151,17 +152,17 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Tied:
-    """Landmarks, and how all samples are tied to them.
+    """Landmarks, and the scales of the ties of all samples to them.
 
     Attributes
     ----------
     problem : Problem
         The exact problem of the landmarks.
     scales : list of (m,) arrays or None
-        Per view ``Lambda^-1/2``, ``Lambda`` the sum of all samples' ties to each landmark: with
-        row-stochastic ties ``B``, the graph ``B Lambda^-1 B^T`` has degrees of one.
+        ``Lambda^-1/2`` of each view, where ``Lambda`` is the sum of the ties of all samples to each
+        landmark: with row-stochastic ties ``B``, the graph ``B Lambda^-1 B^T`` has degrees of one.
     mixed : bool
-        Whether landmarks are means of samples, so that no sample is kept.
+        Whether landmarks are means of samples, so that no sample is stored.
     """
 
     problem: Problem
@@ -170,7 +171,7 @@ class Tied:
 
 
 def needs_landmarks(p: Parameters, X: Any) -> bool:
-    """Whether all samples are tied to landmarks rather than to each other."""
+    """Whether to use landmarks instead of exact kernels; warns if "auto" chooses landmarks."""
     if p.factored != "auto":
         return bool(p.factored)
     n, v = extent(X)
@@ -181,24 +182,23 @@ def needs_landmarks(p: Parameters, X: Any) -> bool:
     dense = 8 * n**2 * (len(stored) if len(stored) > 1 else v * len(stored))
     if n <= EXACT_ROWS and dense <= DENSE_BYTES:
         return False
-    warnings.warn(
-        f"{n} samples: tied to {LANDMARKS} landmarks rather than to each other"
-        + (f", which would take {dense / 2**30:.0f} GiB" if stored else "")
-        + ". Pass factored=True to agree, or False for exact kernels.",
-        stacklevel=3,
+    size = f", which would take {dense / 2**30:.0f} GiB" if stored else ""
+    warn_user(
+        f"{n} samples: {LANDMARKS} landmarks are used instead of exact kernels{size}. "
+        "Pass factored=True to silence this warning, or factored=False for exact kernels."
     )
     return True
 
 
 def listed_once(parameter: Any, make: Callable[[Any], Any]) -> list[Any]:
-    """What a parameter names, per view where it says so and once where it is the same for all."""
+    """Objects for a parameter: one per view if given per view, else a single one."""
     if isinstance(parameter, dict):
         parameter = list(parameter.values())
     return [make(item) for item in (parameter if isinstance(parameter, (list, tuple)) else [parameter])]
 
 
 def build(views: Views, p: Parameters, scalers: list[Any] | None = None) -> Problem:
-    """Kernels and graphs of the training samples; see `BUILDING` for the parameters that count."""
+    """Build the kernels and graphs of the training samples, which depend on the parameters `BUILDING`."""
     kernels = p.kernels(views.names)
     context = Context(normalize=p.normalize, n_clusters=p.n_clusters)
     scalers = scalers or fit_scalers(views, kernels, p.scale)
@@ -206,7 +206,7 @@ def build(views: Views, p: Parameters, scalers: list[Any] | None = None) -> Prob
 
 
 def solve_exactly(problem: Problem, p: Parameters, progress: Progress | None = None) -> Solution:
-    """Solve the problem of the training samples themselves."""
+    """Solve the problem of the training samples with exact kernels."""
     sigmas = [0.0 if view.laplacian is None else view.laplacian.sigma for view in problem.views]
     constants = settings(problem.operators, sigmas, problem, p)
     result, team = _best_of_starts(problem, constants, p, progress)
@@ -218,10 +218,10 @@ def solve_exactly(problem: Problem, p: Parameters, progress: Progress | None = N
 def solve_by_landmarks(
     sample: Views, blocks: Blocks, p: Parameters, rng: np.random.RandomState
 ) -> tuple[Tied, Solution]:
-    """Solve for landmarks, tie every sample to them, and go on with all samples.
+    """Solve the problem of the landmarks, tie every sample to them, and solve for all samples.
 
-    See `viewloom.models.landmark_problem`. `sample` are some thousand checked rows of `blocks`, from which
-    landmarks are made.
+    See `viewloom.models.landmark_problem`. Landmarks are computed from `sample`, some thousand checked rows
+    of `blocks`.
     """
     landmarks, pilot = _solve_landmarks(sample, p, rng)
     project = PROJECTIONS[p.membership]
@@ -235,7 +235,7 @@ def solve_by_landmarks(
     with progress_bar("Iterations, at most", p.max_iter, p.verbose == 1) as advance:
         result = solve(team, constants, with_progress(_reporter(p), advance))
     found = team.each(memberships)
-    del team  # factors and ties take more than what is found
+    del team  # frees the memory of factors and ties
     mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
     after = broadcast(result.sums, result.beta, constants)
     return Tied(landmarks, scales, mixed), Solution.of(result, found, after, loss_range(constants, moments))
@@ -252,12 +252,12 @@ def _solve_landmarks(sample: Views, p: Parameters, rng: np.random.RandomState) -
     check_trainable(views, p.n_clusters)
     with warnings.catch_warnings(), pilot.threads(len(views)):
         problem = build(views, pilot, scalers)
-        warnings.simplefilter("ignore")  # what there is to say is said of all samples
+        warnings.simplefilter("ignore")  # warnings are issued for the fit to all samples
         return problem, solve_exactly(problem, pilot)
 
 
 def settings(operators: Sequence[Any], sigmas: list[float], problem: Problem, p: Parameters) -> Settings:
-    """Constants of the objective; how views stand among each other is told by `problem`."""
+    """Constants of the objective; the reliability of views is that of `problem`."""
     return Settings(
         lam=nonnegative_per_view(p.lam, problem.names, "lam"),
         theta=nonnegative_per_view(p.theta, problem.names, "theta"),
@@ -280,14 +280,14 @@ def _calibration(operators: Sequence[Any], problem: Problem, p: Parameters) -> C
 
 
 def loss_range(constants: Settings, operators: Sequence[Any]) -> Array:
-    """Per view and sample (2 x v): the least loss, and how far that of a single cluster lies above it."""
+    """Least loss of each view per sample, and the difference to the loss of a single cluster (2 x v)."""
     calibration = constants.calibration
     sizes = np.array([operator.size for operator in operators])
     return np.vstack([calibration.offset / sizes, calibration.scale / sizes])
 
 
 def starts(n: int, p: Parameters, problem: Problem | None = None) -> Iterator[Array]:
-    """Memberships (k x n) to begin from, one per start."""
+    """Initial memberships (k x n), one per initialisation."""
     rng = check_random_state(p.random_state)
     if not isinstance(p.init, str):
         G = given_start(p.init, n, p.n_clusters)
@@ -304,7 +304,7 @@ def starts(n: int, p: Parameters, problem: Problem | None = None) -> Iterator[Ar
 
 
 def _restart(team: Team, n: int, p: Parameters) -> None:
-    """Begin where `init` says, unless that is where the landmarks put the samples."""
+    """Initialise memberships by `init`, unless it is "kkmeans", which the landmarks provide."""
     if isinstance(p.init, str) and p.init == "kkmeans":
         return
     start = next(starts(n, p))
@@ -314,7 +314,7 @@ def _restart(team: Team, n: int, p: Parameters) -> None:
 def _best_of_starts(
     problem: Problem, constants: Settings, p: Parameters, progress: Progress | None
 ) -> tuple[Result, Serial]:
-    """Solve from every start and keep the least objective."""
+    """Solve from every initialisation and keep the result with the lowest objective."""
     best: tuple[Result, Serial] | None = None
     for number, start in enumerate(starts(problem.n, p, problem)):
         shard = problem.shard(PROJECTIONS[p.membership], p.sharpness)
@@ -334,6 +334,6 @@ def _reporter(p: Parameters) -> Progress:
 
 
 def report_iteration(p: Parameters, iteration: int, objective: float) -> None:
-    """Print an iteration, if the user asked for all of them."""
+    """Print an iteration, if `verbose` is larger than 1."""
     if p.verbose > 1:
         print(f"  iteration {iteration}: objective {objective:.6g}")

@@ -1,4 +1,4 @@
-"""Which features of a view the clusters rest on."""
+"""Importance of the features of a view for the clusters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 Array = np.ndarray
-BATCH_ROWS, BATCH_VALUES = 20_000, 2**24  # of permuted copies that are placed at once
+BATCH_ROWS, BATCH_VALUES = 20_000, 2**24  # limits for permuted copies that are placed together
 
 
 def linear_importance(F: Array, names: Array) -> pd.DataFrame:
-    """Importance from centroids in feature space, ``F = X^T P`` (d x k): the length of each feature's row."""
+    """Importance from centroids in feature space, ``F = X^T P`` (d x k): the norms of its rows."""
     return _ranked(names, np.linalg.norm(F, axis=1), F, "F = X^T P")
 
 
@@ -25,9 +25,9 @@ def permutation_importance(
     rng: np.random.RandomState,
     n_repeats: int = 1,
 ) -> pd.DataFrame:
-    """Mean change of the memberships (n x k) of a view when one of its features is shuffled between samples.
+    """Mean change of the memberships (n x k) in a view if one of its features is permuted between samples.
 
-    `importance` is half the sum over clusters (total variation: the share of membership that moves).
+    `importance` is half the sum over clusters (total variation: the share of membership that changes).
     """
     n, d = X.shape
     reference = memberships(X)

@@ -1,9 +1,9 @@
-"""Problems whose cost grows with the number of samples, not with its square.
+"""Problems by landmarks, whose cost grows linearly with the number of samples.
 
-A few thousand landmarks stand for the cohort (`viewloom.data.landmarks.landmark_views`): on them the exact
-problem is built and solved. Every sample is then tied to the landmarks that are nearest to it in
-each view, which gives it a row of each kernel's factor ``Z`` and of the anchor graph ``W = B B^T``.
-From there on all samples take part, in blocks of rows that know nothing of each other.
+A few thousand landmarks represent the cohort (`viewloom.data.landmarks.landmark_views`). The exact problem
+of the landmarks is built and solved. Every sample is then tied to its nearest landmarks in each view, which
+gives it a row of the factor ``Z`` of each kernel and of the anchor graph ``W = B B^T``. The problem of all
+samples is then solved in independent blocks of rows.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray
-Found = tuple[Array, list[tuple[Rows, Array]]]  # G_star, and per view who has it and G
+ShardMemberships = tuple[Array, list[tuple[Rows, Array]]]  # G_star, and rows and G of each view
 LANDMARKS = 2_000
-START_ROUNDS, START_STEPS = 5, 10  # from all clusters alike to where the landmarks' model puts a sample
+START_ROUNDS, START_STEPS = 5, 10  # updates from uniform memberships to those of the landmarks' model
 
 
 @dataclass(frozen=True, eq=False)
 class Builder:
-    """What makes a shard of a block of rows, wherever that may be."""
+    """Makes a shard of a block of rows, in this process or on a worker."""
 
     landmarks: Problem
-    codebooks: list[ViewMessage]  # of the landmarks' own solution
+    codebooks: list[ViewMessage]  # of the solution of the landmarks
     names: list[str]
     features: dict[str, Array]
     project: Callable[[Array], Array]
     rho: float
 
     def __call__(self, views: Views) -> Shard:
-        """The rows of a block, tied to the landmarks, with memberships where the landmarks put them."""
+        """The rows of a block, tied to the landmarks, with memberships predicted by their model."""
         samples = self.landmarks.new_samples(align(views, self.names, self.features))
         shard = tied(self.landmarks, samples, self.project, self.rho)
         k, dtype = self.codebooks[0].A.shape[0], shard.blocks[0].kernel.Z.dtype
@@ -83,7 +83,7 @@ def _ties(view: FittedView, cross: CrossGeometry, dtype: Any) -> Laplacian | Non
 
 
 def _nobody(view: FittedView, dtype: Any) -> ViewBlock:
-    """A view that no sample of a block has."""
+    """An empty block of a view that no sample has."""
     nothing = np.arange(0)
     m, width = view.geometry.size, _width(view.kernel.operator)
     laplacian = None
@@ -97,7 +97,7 @@ def _width(operator: Any) -> int:
 
 
 def tie_sums(shard: Shard) -> list[Array]:
-    """Sum of the samples' ties to each landmark, for every view that has a graph."""
+    """Sums of the ties of samples to each landmark, for every view that has a graph."""
     return [
         np.zeros(0)
         if b.laplacian is None
@@ -107,12 +107,12 @@ def tie_sums(shard: Shard) -> list[Array]:
 
 
 def root_scales(sums: Sequence[Array]) -> list[Array | None]:
-    """``Lambda^-1/2``; a landmark that nobody is tied to has no say."""
+    """``Lambda^-1/2``; zero for landmarks without ties."""
     return [None if not len(s) else np.where(s > 0.0, s, np.inf) ** -0.5 for s in sums]
 
 
 def rescale(shard: Shard, scales: Sequence[Array | None]) -> None:
-    """Turn ties ``B`` into ``B Lambda^-1/2``, once the sums of all are known."""
+    """Scale ties ``B`` to ``B Lambda^-1/2``."""
     for block, scale in zip(shard.blocks, scales, strict=True):
         if block.laplacian is not None and scale is not None:
             B = block.laplacian.adjacency.Z
@@ -121,16 +121,16 @@ def rescale(shard: Shard, scales: Sequence[Array | None]) -> None:
 
 
 def rescaled_moments(shard: Shard, scales: Sequence[Array | None]) -> list[Moments]:
-    """`rescale` the ties; moments of the kernels."""
+    """Scale the ties by `rescale`; return the moments of the kernels."""
     rescale(shard, scales)
     return [block.kernel.moments() for block in shard.blocks]
 
 
 def restart(shard: Shard, start: Array) -> None:
-    """Begin from given memberships of the shard's samples instead."""
+    """Initialise a shard with given memberships of its samples."""
     shard.start(np.ascontiguousarray(start, dtype=shard.G_star.dtype))
 
 
-def memberships(shard: Shard) -> Found:
-    """``G_star``, and per view who has it and ``G``."""
+def memberships(shard: Shard) -> ShardMemberships:
+    """``G_star`` of a shard, and the rows and ``G`` of each view."""
     return shard.G_star, [(block.rows, block.G) for block in shard.blocks]

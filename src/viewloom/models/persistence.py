@@ -1,18 +1,18 @@
-"""Models in one file that can carry no code: numbers as safetensors, the rest as JSON.
+"""Model files, which contain no code: arrays as safetensors, everything else as JSON.
 
-The file is a safetensors file. Its tensors are called ``0``, ``1``, ...; its metadata has one entry,
-``viewloom``, a JSON object of
+The tensors of the safetensors file are named ``0``, ``1``, ...; its metadata has one entry, ``viewloom``,
+a JSON object with the entries
 
 ``format``    "viewloom-model";
-``version``   of this layout, a whole number (see `VERSION`);
-``holds``     "training rows" or "landmarks": what a reader could learn of subjects;
-``digest``    SHA-256 over structure and tensors, so that damage is noticed;
+``version``   version of this layout, an integer (see `VERSION`);
+``holds``     "training rows" or "landmarks": which data about subjects the file contains;
+``digest``    SHA-256 of structure and tensors, to detect damage;
 ``model``     JSON. Objects are ``{"tag": tag, "version": number, "state": {name: value, ...}}``, arrays are
-              ``{"tensor": name}``, everything else is itself;
-``extra``     JSON of what the caller stored beside the model.
+              ``{"tensor": name}``, other values are stored directly;
+``extra``     JSON that the caller stored with the model.
 
-Reading makes objects of registered tags only (`viewloom.runtime.stored`), from their state. Names of
-classes are no part of the format. Files of format 1 are read by way of `viewloom.models.persistence_v1`.
+Only objects of registered tags (`viewloom.runtime.stored`) are restored, from their state. Names of classes
+are not part of the format. Files of format 1 are converted by `viewloom.models.persistence_v1`.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ FORMAT, VERSION = "viewloom-model", 2
 KEY, ENTRIES = "viewloom", ("format", "version", "holds", "model", "extra", "digest")
 LARGEST_STRUCTURE = 64 * 2**20  # bytes of JSON
 DEEPEST = 40
-MODELS = ("viewloom.models.kernel_nmf", "viewloom.models.baselines")  # import them, and all tags are known
+MODELS = ("viewloom.models.kernel_nmf", "viewloom.models.baselines")  # importing them registers all tags
 DTYPES = {"BOOL", "F16", "F32", "F64", *(f"{kind}{bits}" for kind in "IU" for bits in (8, 16, 32, 64))}
 STORES = ("auto", "landmarks")
 PathLike = str | os.PathLike[str]
 
 
 class DamagedFile(InputError):
-    """A file that is no model, or no longer the one that was written."""
+    """A file that is not a model, or was damaged or changed."""
 
 
 class UnknownTag(DamagedFile):
-    """A model with an object of somebody's own whose class is not known where it is loaded."""
+    """A model with an object of a custom class that is not imported."""
 
 
 def save(
@@ -63,16 +63,16 @@ def save(
     arrays: Mapping[str, Array] | None = None,
     mode: int = 0o666,
 ) -> None:
-    """Write a fitted model (see `KernelMultiviewNMF.save`); `extra` (JSON) and `arrays` travel with it.
+    """Write a fitted model (see `KernelMultiviewNMF.save`), with `extra` (JSON) and `arrays`.
 
-    `mode` are the permissions of the file, less what the umask takes away.
+    `mode` are the permissions of the file, reduced by the umask.
     """
     if store not in STORES:
         raise InputError(f"store must be one of {list(STORES)}, got {store!r}.")
     holds = "landmarks" if model.needs_no_training_rows else "training rows"
     if store == "landmarks" and holds != store:
         raise InputError(
-            "This model places new samples by its training rows, so it cannot be stored without them; "
+            "This model needs its training rows to place new samples, so it cannot be stored without them; "
             "fit with factored=True, or a number of landmarks below a third of the samples. Views of counts, "
             "which cannot be averaged, need scale='standard'."
         )
@@ -92,7 +92,7 @@ def save(
 
 
 def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
-    """Write tensors; what the system refuses is an OSError, not safetensors' own."""
+    """Write tensors; raise errors of the system as OSError instead of SafetensorError."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
@@ -109,7 +109,7 @@ def _write(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) ->
 
 
 def load(path: PathLike) -> Any:
-    """A model that was saved before.
+    """Load a saved model.
 
     Parameters
     ----------
@@ -117,12 +117,13 @@ def load(path: PathLike) -> Any:
 
     Returns
     -------
-    The fitted model.
+    KernelMultiviewNMF
+        The fitted model.
 
     Raises
     ------
     DamagedFile
-        A ValueError: the file is no model, was cut or changed, or comes from a later version.
+        A ValueError: the file is not a model, was truncated or changed, or was written by a later version.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def load(path: PathLike) -> Any:
 
 
 def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
-    """A saved model with the `extra` and the `arrays` that were stored beside it."""
+    """Load a saved model with the `extra` and `arrays` stored with it."""
     metadata, arrays = _read(path)
     for home in MODELS:
         import_module(home)
@@ -148,12 +149,12 @@ def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     model, beside = (_parsed(metadata[key], path) for key in ("model", "extra"))
     model = _decoded(_as_format_2(model) if metadata["version"] == "1" else model, arrays)
     if not (isinstance(model, ClusterMixin) and _is_beside(beside)):
-        raise DamagedFile(f"{_name(path)} holds something else than a model.")
+        raise DamagedFile(f"{_name(path)} does not contain a model.")
     return model, beside["extra"], _decoded(beside["arrays"], arrays)
 
 
 def _is_beside(value: Any) -> bool:
-    """Whether this is what `save` stores beside a model."""
+    """Whether a value has the form of the data that `save` stores with a model."""
     return (
         isinstance(value, dict)
         and set(value) == {"extra", "arrays"}
@@ -164,32 +165,32 @@ def _is_beside(value: Any) -> bool:
 
 
 def _read(path: PathLike) -> tuple[dict[str, str], dict[str, Array]]:
-    """Metadata and tensors of a file that says it is a model."""
+    """Metadata and tensors of a model file."""
     from safetensors import SafetensorError, safe_open
 
     if kind := special(path):
         raise DamagedFile(f"{_name(path)} is {kind}, not a model file.")
     if not Path(path).is_file():
-        raise MissingFileError(f"There is no file {_name(path)!r}.")
+        raise MissingFileError(f"The file {_name(path)!r} does not exist.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = _checked_metadata(file.metadata() or {}, path)
             return metadata, {name: _tensor(file, name, path) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, KeyError, TypeError, OverflowError) as error:
-        raise DamagedFile(f"{_name(path)} is not a model file, or was cut short.") from error
+        raise DamagedFile(f"{_name(path)} is not a model file, or was truncated.") from error
 
 
 def _tensor(file: Any, name: str, path: PathLike) -> Array:
-    """A tensor of a type that models have."""
+    """Read a tensor of a supported type."""
     if file.get_slice(name).get_dtype() not in DTYPES:
-        raise DamagedFile(f"{_name(path)} holds numbers of a type that no model has.")
+        raise DamagedFile(f"{_name(path)} contains numbers of a type that models do not have.")
     return file.get_tensor(name)
 
 
 def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str]:
     metadata = _parsed(found.get(KEY, "{}"), path)
-    whole = isinstance(metadata, dict) and all(isinstance(metadata.get(key), str) for key in ENTRIES)
-    if not whole or metadata["format"] != FORMAT:
+    complete = isinstance(metadata, dict) and all(isinstance(metadata.get(key), str) for key in ENTRIES)
+    if not complete or metadata["format"] != FORMAT:
         raise DamagedFile(f"{_name(path)} is not a viewloom model.")
     _check_version(metadata["version"], path)
     return metadata
@@ -197,32 +198,32 @@ def _checked_metadata(found: Mapping[str, str], path: PathLike) -> dict[str, str
 
 def _check_version(version: str, path: PathLike) -> None:
     if not re.fullmatch("[1-9][0-9]{0,5}", version):
-        raise DamagedFile(f"{_name(path)} does not say which version of the model format it has.")
+        raise DamagedFile(f"{_name(path)} does not state the version of its format.")
     if int(version) > VERSION:
         raise DamagedFile(
-            f"{_name(path)} was written by a later viewloom (format {version}, this one reads up to "
-            f"{VERSION}); pip install --upgrade viewloom."
+            f"{_name(path)} was written by a later version of viewloom (format {version}; this version reads "
+            f"up to {VERSION}); pip install --upgrade viewloom."
         )
 
 
 def _as_format_2(structure: Any) -> Any:
-    """A structure of format 1 in today's form."""
+    """Convert a structure of format 1 to the current format."""
     try:
         return upgraded(structure)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
+        raise DamagedFile("The model contains an invalid entry.") from error
 
 
 class Tensors:
-    """Arrays under numbered names, each once."""
+    """Arrays under numbered names, each stored once."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self._names: dict[int, str] = {}
-        self._alive: list[Any] = []  # so that no id is used twice
+        self._alive: list[Any] = []  # keeps arrays alive, so that ids are unique
 
     def add(self, array: Array) -> dict[str, str]:
-        """A reference to the array; "transposed" where it lies column by column, since sums depend on it."""
+        """A reference to the array; "transposed" if it is in Fortran order, since rounding depends on it."""
         columns = array.flags.f_contiguous and not array.flags.c_contiguous
         if id(array) not in self._names:
             name = self._names[id(array)] = str(len(self.arrays))
@@ -232,7 +233,7 @@ class Tensors:
 
 
 def _encoded(value: Any, tensors: Tensors) -> Any:
-    """A value as JSON with references to tensors."""
+    """Encode a value as JSON with references to tensors."""
     if (tag := tag_of(value)) is not None:
         state = {name: _encoded(item, tensors) for name, item in value.state().items()}
         return {"tag": tag, "version": value.STATE_VERSION, "state": state}
@@ -254,12 +255,12 @@ def _refusal(value: Any) -> str:
     if callable(value) and not hasattr(value, "fit"):
         return (
             f"A model with a kernel given as a function ({getattr(value, '__name__', name)}) cannot be "
-            "saved: functions are code. Write it as a kernel class with a tag (CONTRIBUTING.md says how), or "
+            "saved: functions are code. Write it as a kernel class with a tag (see CONTRIBUTING.md), or "
             "pass the matrices themselves with kernel='precomputed'."
         )
     return (
         f"A model that holds a {name} cannot be saved: only numbers, and objects of classes that declare a "
-        "tag, can. CONTRIBUTING.md says how to declare one."
+        "tag, can be. See CONTRIBUTING.md for how to declare one."
     )
 
 
@@ -269,38 +270,38 @@ ENCODERS: dict[Any, Any] = {
     np.bool_: lambda value, tensors: bool(value),
     (int, np.integer): lambda value, tensors: int(value),
     (float, np.floating): lambda value, tensors: {"number": float(value).hex()},
-    slice: lambda value, tensors: {"all": True},  # rows of a view that everybody has
+    slice: lambda value, tensors: {"all": True},  # rows of a complete view
     (list, tuple): lambda value, tensors: [_encoded(item, tensors) for item in value],
     dict: lambda value, tensors: {"dict": [[str(k), _encoded(v, tensors)] for k, v in value.items()]},
 }
 
 
 def _decoded(value: Any, arrays: Mapping[str, Array], depth: int = 0) -> Any:
-    """The value behind JSON with references to tensors."""
+    """Decode a value from JSON with references to tensors."""
     if depth > DEEPEST:
-        raise DamagedFile("The model is nested deeper than any model is.")
+        raise DamagedFile("The model is nested too deeply.")
     if isinstance(value, list):
         return [_decoded(item, arrays, depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
     kind = next((kind for kind in DECODERS if kind in value), None)
     if kind is None:
-        raise DamagedFile("The model holds an entry of an unknown kind.")
+        raise DamagedFile("The model contains an entry of an unknown kind.")
     try:
         return DECODERS[kind](value, arrays, depth + 1)
     except UnknownTag:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise DamagedFile("The model holds an entry that does not fit its kind.") from error
+        raise DamagedFile("The model contains an invalid entry.") from error
 
 
 def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> Any:
     cls = REGISTRY.get(value["tag"])
     if set(value) != {"tag", "version", "state"}:
-        raise DamagedFile("The model holds an object of an unknown kind.")
+        raise DamagedFile("The model contains an object of an unknown kind.")
     if cls is None:
         raise UnknownTag(
-            f"The model holds an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
+            f"The model contains an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
             "the module that defines it, then load again."
         )
     state = {name: _decoded(item, arrays, depth) for name, item in value["state"].items()}
@@ -312,7 +313,7 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
 def _sparse(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> sp.csr_array:
     parts = tuple(_decoded(value[name], arrays, depth) for name in ("data", "indices", "indptr"))
     matrix = sp.csr_array(parts, shape=tuple(value["sparse"]))
-    matrix.check_format(full_check=True)  # indices beyond the shape would read foreign memory
+    matrix.check_format(full_check=True)  # invalid indices would read other memory
     return matrix
 
 
@@ -334,18 +335,18 @@ def _text(structure: Any) -> str:
 
 def _parsed(text: str, path: PathLike) -> Any:
     if len(text) > LARGEST_STRUCTURE:
-        raise DamagedFile(f"{_name(path)} has a larger structure than any model.")
+        raise DamagedFile(f"{_name(path)} has a structure that is too large for a model.")
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError also of numbers with too many digits
+    except (ValueError, RecursionError) as error:  # ValueError also for numbers with too many digits
         raise DamagedFile(f"{_name(path)} is damaged: its structure cannot be read.") from error
 
 
 def _digest(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> str:
-    """SHA-256 over everything but the digest itself."""
+    """SHA-256 of everything except the digest."""
     digest = hashlib.sha256()
     for key in ENTRIES[:-1]:
-        digest.update(metadata[key].encode(errors="surrogatepass") + b"\0")  # JSON may hold halves of letters
+        digest.update(metadata[key].encode(errors="surrogatepass") + b"\0")  # JSON may contain surrogates
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}\0".encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())

@@ -1,7 +1,7 @@
-"""Model files of format 1, as viewloom 0.1.0 and 0.2.0 wrote them, in the form of format 2.
+"""Conversion of model files of format 1, written by viewloom 0.1.0 and 0.2.0, to format 2.
 
 In format 1 an object is ``{"is": class, field: value, ...}``, with the names that classes and their
-attributes had then. Nothing here looks at today's classes but their tags.
+attributes had then. This module depends only on the tags of current classes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TAGS = {
     "Fusion": "fusion",
     "Part": "fusion.part",
     "ViewMessage": "codebook",
-    "LargeProblem": "landmarks of format 1",  # part of a model, none by itself
+    "LargeProblem": "landmarks of format 1",  # part of a model, not a model by itself
     "KernelMultiviewNMF": "estimator.kernel_multiview_nmf",
 }
 RESULTS = (
@@ -55,9 +55,9 @@ OF_THE_MODEL = ("view_names_", "view_features_", "view_weights_", "_problem", "_
 
 
 def upgraded(value: Any, depth: int = 0) -> Any:
-    """A structure of format 1 in the form of format 2; ValueError or KeyError where it is neither."""
+    """Convert a structure of format 1 to format 2; raise ValueError or KeyError if it is invalid."""
     if depth > DEEPEST:
-        raise InputError("nested deeper than any model is")
+        raise InputError("nested too deeply")
     if isinstance(value, list):
         return [upgraded(item, depth + 1) for item in value]
     if not isinstance(value, dict):
@@ -80,7 +80,7 @@ def _geometry(state: Json) -> Json:
 
 
 def _diffusion(state: Json) -> Json:
-    """The factor was stored beside the walk that it belongs to."""
+    """Move the factor, which was stored next to the walk, into the walk."""
     walk = state["walk"]
     walk = _tagged(walk["tag"], {**walk["state"], "Z": state["operator"]["state"]["Z"]})
     return {**_without(state, "operator"), "walk": walk}
@@ -100,12 +100,12 @@ def _problem(state: Json) -> Json:
 
 
 def _shared_graph(state: Json) -> Json:
-    """The weights are those of its reliability."""
+    """Drop the weights, which are those of the reliability."""
     return {**_without(state, "weights", "standing"), "reliability": state["standing"]}
 
 
 def _estimator(state: Json) -> Json:
-    """Parameters, results, and of all else a fitted model."""
+    """Split a state into parameters, results and a fitted model."""
     parameters = _without(state, *RESULTS, *OF_THE_MODEL)
     results = {name: state[name] for name in RESULTS if name in state}
     return {"parameters": _dict(parameters), "results": _dict(results), "model": _model(state)}

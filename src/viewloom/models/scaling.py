@@ -1,4 +1,4 @@
-"""Scales of views: learned from training samples, applied to new ones."""
+"""Scalers of views, fitted on training samples and applied to new samples."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Array = np.ndarray
 
 
 class Columns(Stored, tag="scaler.columns", fields=("columns",)):
-    """A view of which only some columns are used, unscaled: a Gram matrix, whose columns are samples."""
+    """No scaling, with a selection of columns: those of observed samples in a Gram matrix."""
 
     def __init__(self, columns: Rows = slice(None)) -> None:
         self.columns = columns
 
     def transform(self, X: Any) -> Any:
-        """The columns."""
+        """Select the columns."""
         return X[:, self.columns]
 
 
 class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
-    """A Gram matrix with the mean of its training samples at the origin, as if features had been centred.
+    """A Gram matrix centred at the mean of its training samples, as if features had been centred.
 
-    ``k_c(x, y) = k(x, y) - m(x) - m(y) + mean(m)``, ``m(x)`` the mean of ``k(x, .)`` over training
-    samples: distances stay, and what all samples have in common no longer makes them alike.
+    ``k_c(x, y) = k(x, y) - m(x) - m(y) + mean(m)``, where ``m(x)`` is the mean of ``k(x, .)`` over training
+    samples. Distances do not change.
     """
 
     def __init__(self, columns: Rows, means: Array) -> None:
@@ -42,46 +42,46 @@ class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
 
     @classmethod
     def of(cls, K: Any, columns: Rows) -> CentredGram:
-        """The scaler of a Gram matrix of training samples."""
+        """Fit the scaler to a Gram matrix of training samples."""
         K = Columns(columns).transform(K)
         square = K.shape[0] == K.shape[1]
         return cls(columns, np.asarray(K.mean(axis=0)).ravel() if square else np.zeros(K.shape[1]))
 
     def transform(self, X: Any) -> Any:
-        """Centred rows."""
+        """Centre rows."""
         X = super().transform(X)
         X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
 
 
 class UnitRows(Stored, tag="scaler.unit", fields=("root",)):
-    """Samples of length one: directions of profiles, whatever their size.
+    """Scale samples to unit length.
 
     With `root`, square roots are taken first, so that distances are Hellinger distances between
-    compositions and a few frequent features do not drown the rest.
+    compositions and a few frequent features do not dominate.
     """
 
     def __init__(self, root: bool = False) -> None:
         self.root = root
 
     def transform(self, X: Any) -> Any:
-        """The scaled samples; a sample of zeros stays zero."""
+        """Scale samples; rows of zeros are unchanged."""
         return unit_rows(_roots(X) if self.root else X)
 
 
 class Standard(Stored, StandardScaler, tag="scaler.standard"):
-    """Features of mean zero and variance one: scikit-learn's scaler, which can be stored."""
+    """Scale features to zero mean and unit variance: a StandardScaler that can be stored."""
 
     PARAMETERS = ("with_mean", "with_std", "copy")
     LEARNED = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_")
 
     def state(self) -> dict[str, Any]:
-        """Parameters, and what was learned."""
+        """Parameters and fitted attributes."""
         return {name: getattr(self, name) for name in (*self.PARAMETERS, *self.LEARNED)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Standard:
-        """The fitted scaler."""
+        """Restore the fitted scaler."""
         made = cls(**{name: state[name] for name in cls.PARAMETERS})
         for name in cls.LEARNED:
             setattr(made, name, state[name])
@@ -89,18 +89,18 @@ class Standard(Stored, StandardScaler, tag="scaler.standard"):
 
 
 def _roots(X: Any) -> Any:
-    """Square roots; of new samples, what is below zero counts as zero."""
+    """Square roots; negative values of new samples count as zero."""
     if not sp.issparse(X):
         return np.sqrt(np.maximum(X, 0.0))
     return sp.csr_array((np.sqrt(np.maximum(X.data, 0.0)), X.indices, X.indptr), shape=X.shape)
 
 
 def fit_scaler(scale: str | None, X: Any) -> Any:
-    """How a view is brought to scale before distances are taken.
+    """Fit the scaler of a view, applied before distances are computed.
 
-    "standard" gives every feature mean zero and variance one (no centring where sparse), "unit"
-    every sample length one. "auto" takes square roots and unit length for counts and frequencies
-    (non-negative, over half zeros, over 100 features), and "standard" for anything else.
+    "standard" scales features to zero mean and unit variance (no centring if sparse), "unit" scales
+    samples to unit length. "auto" takes square roots and unit length for counts and frequencies
+    (non-negative, over half zeros, over 100 features), and uses "standard" otherwise.
     """
     if scale is None:
         return Columns()
@@ -110,7 +110,7 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
 
 
 def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any]:
-    """How each view is brought to scale."""
+    """Fit the scaler of each view."""
     return [
         _gram_scaler(scale, X[where], where)
         if isinstance(kernel, Precomputed)
@@ -120,7 +120,7 @@ def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any
 
 
 def mixable(scalers: Iterable[Any]) -> bool:
-    """Whether the mean of a few samples is like a sample: not where they are counts."""
+    """Whether samples may be averaged to landmarks: not if any view contains counts."""
     return not any(isinstance(scaler, UnitRows) for scaler in scalers)
 
 
@@ -129,7 +129,7 @@ def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
 
 
 def scale_block(scaler: Any, X: Any) -> Any:
-    """``scaler.transform(X)``, without the checks of scikit-learn where they take longer than all else."""
+    """``scaler.transform(X)``, without the checks of scikit-learn, which dominate the time of few rows."""
     if not (isinstance(scaler, StandardScaler) and scaler.with_mean):
         return scaler.transform(X)
     X = X.toarray() if sp.issparse(X) else X

@@ -86,6 +86,6 @@ def _register(tag: str, cls: type[Stored]) -> None:
     other = REGISTRY.setdefault(tag, cls)
     if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise InputTypeError(
-            f"The tag {tag!r} is used by {other.__module__}.{other.__qualname__}; choose another."
+            f"The tag {tag!r} belongs to {other.__module__}.{other.__qualname__}; choose another."
         )
     REGISTRY[tag] = cls  # the module was reloaded
