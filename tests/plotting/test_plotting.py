@@ -230,12 +230,12 @@ class TestWeights:
         np.testing.assert_allclose(mean_line.get_xdata(), table[order].mean())
         dots = np.array([line.get_xdata() for line in ax.get_lines()[1:-1]])
         np.testing.assert_allclose(dots, table[order])
-        assert "high counts most (0.55)" in ax.get_title(loc="left").replace("\n", " ")
+        assert "high has the largest weight (0.55)" in ax.get_title(loc="left").replace("\n", " ")
 
     def test_a_single_fit_has_no_spread(self):
         ax = plotting.view_weights(fitted(3))
         assert len(ax.get_lines()) == 2  # equal weights, and the weights
-        assert ax.get_title(loc="left") == "All views count alike"
+        assert ax.get_title(loc="left") == "All views have equal weight"
 
     def test_gamma_lines_labels_and_finding(self):
         table = gamma_weights(8)
@@ -249,7 +249,7 @@ class TestWeights:
         boxes = [Text.get_window_extent(text) for text in ax.texts]  # without their leaders
         heights = np.sort([box.y0 for box in boxes])
         assert np.diff(heights).min() > 0.9 * boxes[0].height  # apart, though all lines end in one point
-        assert "only view0 counts; at 64 all count alike" in ax.get_title(loc="left").replace("\n", " ")
+        assert "only view0 counts; at 64 weights are equal" in ax.get_title(loc="left").replace("\n", " ")
 
     def test_more_lines_than_colours_differ_in_dashes(self):
         ax = plotting.weights_over_gamma(gamma_weights(12))
@@ -293,7 +293,7 @@ class TestMaps:
         still = ViewContributions(
             plain.view_names, plain.labels, plain.consensus, plain.alone, 1e-4 * plain.change
         )
-        assert "No view alone matters" in plotting.view_contributions(still).get_title(loc="left")
+        assert "No single view is decisive" in plotting.view_contributions(still).get_title(loc="left")
         single = plotting.view_contributions(contributions(3, 1))
         assert "single view" in single.get_title(loc="left")
         assert not single.texts

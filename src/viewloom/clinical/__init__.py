@@ -1,7 +1,7 @@
-"""What clusters mean clinically: tests of association, profiles, and time to conversion.
+"""Clinical description of clusters: tests of association, profiles, and time to conversion.
 
-Clusters that were found in the views are compared on variables that had no part in it. Tables of people never
-show counts below a least size; see `suppressed`.
+Clusters are compared on variables that were not used for clustering. Tables never show counts of people
+below a minimum; see `suppressed`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which clinical variables, the site among them, differ between clusters."""
+"""Tests of clinical variables, including the site, between clusters."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from viewloom.data.matching import row_index
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
-STRONG_SITE = 0.2  # Cramer's V from which a site is said to explain clusters
+STRONG_SITE = 0.2  # Cramer's V above which `site_warning` warns
 
 
 def associations(
     labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), alpha: float = 0.05
 ) -> pd.DataFrame:
-    """Which clinical variables differ between clusters.
+    """Test which clinical variables differ between clusters.
 
-    Numbers are compared by Kruskal-Wallis; categories, and numbers of two values, by chi-square, or by
-    Fisher's exact test where expected counts are small (beyond 2 x 2 with 9999 random tables of the same
-    margins).
+    Numeric variables are compared by the Kruskal-Wallis test; categorical variables, and numbers with two
+    values, by the chi-square test, or by Fisher's exact test if expected counts are small (with 9999 random
+    tables of the same margins for tables larger than 2 x 2).
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ def associations(
     participants : DataFrame
         One row per subject, in the same order.
     categorical : iterable of str
-        Columns that hold codes, not numbers, such as the site.
+        Columns that contain codes rather than numbers, such as the site.
     alpha : float, default=0.05
-        Bound on q for `significant`.
+        Threshold on ``q`` for ``significant``.
 
     Returns
     -------
     DataFrame
-        A row per variable, in the order of the columns: ``variable``, ``kind``, ``test``, ``statistic`` (H,
+        One row per variable, in the order of the columns: ``variable``, ``kind``, ``test``, ``statistic`` (H,
         chi-square, or the odds ratio of a 2 x 2 table), ``p``, ``q`` (Benjamini-Hochberg), ``effect``
-        (epsilon squared of numbers, bias-corrected Cramer's V of categories; 0 to 1), ``n``, ``missing``,
-        ``significant``. Its ``attrs["skipped"]`` says which columns were left out, and why.
+        (epsilon squared for numbers, bias-corrected Cramer's V for categories; 0 to 1), ``n``, ``missing``,
+        ``significant``. ``attrs["skipped"]`` maps columns that were left out to the reason.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def associations(
 
 
 def pairwise(labels: Any, values: Any, *, categorical: bool = False) -> pd.DataFrame:
-    """Which pairs of clusters differ in a variable.
+    """Test which pairs of clusters differ in a variable.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def pairwise(labels: Any, values: Any, *, categorical: bool = False) -> pd.DataF
     Returns
     -------
     DataFrame
-        A row per pair: ``cluster``, ``other``, ``test``, ``statistic``, ``p``, ``p_holm``, ``effect``
-        (Cliff's delta, positive where the first is larger; Cramer's V of categories), ``n``, ``n_other``.
+        One row per pair: ``cluster``, ``other``, ``test``, ``statistic``, ``p``, ``p_holm``, ``effect``
+        (Cliff's delta, positive if the first is larger; Cramer's V for categories), ``n``, ``n_other``.
 
     Examples
     --------
@@ -115,19 +115,24 @@ def pairwise(labels: Any, values: Any, *, categorical: bool = False) -> pd.DataF
 
 
 def site_warning(table: pd.DataFrame, site_columns: Iterable[str]) -> str | None:
-    """A sentence of warning where the site or scanner explains the clusters, else None.
+    """A warning if clusters are associated with the site or scanner, else None.
 
     Parameters
     ----------
     table : DataFrame of `associations`
     site_columns : iterable of str
-        To be listed as `categorical` there. Columns that the table does not have are passed over.
+        Columns that were passed as `categorical` to `associations`. Columns that are not in the table are
+        ignored.
+
+    Returns
+    -------
+    str or None
     """
     rows = table[table["variable"].isin(list(site_columns))]
     numeric = rows.loc[rows["kind"] == "numeric", "variable"]
     if len(numeric):
         raise InputError(
-            f"{numeric.iloc[0]!r} was taken for a number; list it as categorical in associations."
+            f"{numeric.iloc[0]!r} was treated as numeric; pass it as categorical to associations."
         )
     strong = rows[(rows["q"] < 0.05) & (rows["effect"] > STRONG_SITE)]
     if strong.empty:
@@ -141,6 +146,6 @@ def site_warning(table: pd.DataFrame, site_columns: Iterable[str]) -> str | None
 
 
 def _groups(codes: Array, variable: Variable, k: int) -> list[Array]:
-    """Known values of each cluster that has any."""
+    """Known values of each cluster, without empty clusters."""
     groups = [variable.data[(codes == i) & variable.known] for i in range(k)]
     return [group for group in groups if len(group)]

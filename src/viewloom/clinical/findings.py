@@ -1,4 +1,4 @@
-"""Tests between groups of subjects, with the size of the effect."""
+"""Tests between groups of subjects, with effect sizes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from scipy import stats
 
 Array = np.ndarray
-# Cochran: chi-square holds if a fifth of the expected counts at most are below 5, and none below 1
+# Cochran: chi-square is valid if at most a fifth of the expected counts are below 5, and none below 1
 SMALL_EXPECTED, SMALL_SHARE, LEAST_EXPECTED = 5.0, 0.2, 1.0
 DRAWS, BATCH, SEED = 9999, 1000, 0  # random tables for Fisher's test beyond 2 x 2
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A test, its statistic and p-value, and the size of the effect."""
+    """A test with its statistic, p-value and effect size."""
 
     test: str
     statistic: float
@@ -25,20 +25,20 @@ class Finding:
 
 
 def kruskal_wallis(groups: Sequence[Array]) -> Finding:
-    """Kruskal-Wallis with epsilon squared, ``H / (n - 1)``."""
+    """Kruskal-Wallis test with epsilon squared, ``H / (n - 1)``."""
     H, p = stats.kruskal(*groups)
     return Finding("Kruskal-Wallis", float(H), float(p), float(H / (sum(map(len, groups)) - 1)))
 
 
 def mann_whitney(groups: Sequence[Array]) -> Finding:
-    """Mann-Whitney with Cliff's delta, ``2 U / (n m) - 1``."""
+    """Mann-Whitney test with Cliff's delta, ``2 U / (n m) - 1``."""
     first, second = groups
     U, p = stats.mannwhitneyu(first, second)
     return Finding("Mann-Whitney", float(U), float(p), float(2.0 * U / (len(first) * len(second)) - 1.0))
 
 
 def chi_square_or_fisher(groups: Sequence[Array]) -> Finding:
-    """Chi-square, or Fisher where expected counts are small, with Cramer's V."""
+    """Chi-square test, or Fisher's exact test if expected counts are small, with Cramer's V."""
     levels = sorted({value for group in groups for value in group})
     counts = np.array([[np.sum(group == level) for group in groups] for level in levels])
     if len(levels) < 2:
@@ -54,7 +54,7 @@ def chi_square_or_fisher(groups: Sequence[Array]) -> Finding:
 
 
 def _fisher(counts: Array) -> float:
-    """Share of random tables with the same margins that are no likelier than this one."""
+    """Share of random tables with the same margins that are at most as likely as this one."""
     tables = stats.random_table(counts.sum(axis=1), counts.sum(axis=0))
     bound = tables.logpmf(counts) + 1e-7
     rng = np.random.default_rng(SEED)
@@ -64,7 +64,7 @@ def _fisher(counts: Array) -> float:
 
 
 def cramers_v(chi2: float, counts: Array) -> float:
-    """Cramer's V without its bias for small samples (Bergsma 2013).
+    """Cramer's V, corrected for its bias in small samples (Bergsma 2013).
 
     >>> round(cramers_v(20.0, np.full((2, 2), 20)), 3)
     0.49
@@ -76,7 +76,7 @@ def cramers_v(chi2: float, counts: Array) -> float:
 
 
 def holm(p: Array) -> Array:
-    """P-values corrected for their number by Holm's step-down rule.
+    """P-values adjusted by Holm's step-down method.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
     [0.03, 0.06, 0.06]
@@ -89,7 +89,7 @@ def holm(p: Array) -> Array:
 
 
 def p_text(p: float, letter: str = "p") -> str:
-    """A p-value or q-value for readers.
+    """A p-value or q-value as text.
 
     >>> p_text(0.0421), p_text(1e-9, "q")
     ('p = 0.042', 'q < 0.001')

@@ -1,4 +1,4 @@
-"""Clusters described in numbers that may be shown."""
+"""Descriptive tables of clusters, without small counts."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
 
 Array = np.ndarray
-SHOWN = (None, CONSTANT)  # reasons not to compare a variable that do not keep it from being described
+SHOWN = (None, CONSTANT)  # reasons to skip a test for which the variable is still described
 
 
 def profile(
     labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), min_cell: int = MIN_CELL
 ) -> pd.DataFrame:
-    """Clusters described: size, mean (SD) and median of numbers, shares of categories.
+    """Describe clusters: size, mean (SD) and median of numbers, counts and shares of categories.
 
-    Shares are of all subjects of a cluster, those without a value included. Counts below `min_cell`, and
-    numbers that describe fewer subjects, are not shown; see `suppressed`.
+    Shares refer to all subjects of a cluster, including those with missing values. Counts below `min_cell`,
+    and numbers that describe fewer subjects, are not shown; see `suppressed`.
 
     Parameters
     ----------
     labels : (n,) array
     participants : DataFrame
     categorical : iterable of str
-        Columns that hold codes, not numbers.
+        Columns that contain codes rather than numbers.
     min_cell : int, default=11
 
     Returns
     -------
     DataFrame of str
-        Indexed by variable and value; a column per cluster, and ``all``.
+        Indexed by variable and value, with one column per cluster and ``all``.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def profile(
 def described(
     labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), min_cell: int = MIN_CELL
 ) -> pd.DataFrame:
-    """The table of `profile` in numbers: every cell is `Known` or `Hidden`.
+    """The table of `profile` with a `Known` or `Hidden` number in every cell.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def described(
 
 
 def _counted(rows: Mapping[str, Array], members: Array, min_cell: int, shares: bool = True) -> pd.DataFrame:
-    """Counts of subjects in clusters, and in all (last column), with their share of the cluster."""
+    """Counts of subjects in clusters and in total (last column), with their share of the cluster."""
     counts = np.array([(mask[:, None] & members).sum(axis=0) for mask in rows.values()])
     inner, totals, sizes = counts[:, :-1], counts[:, -1:], members.sum(axis=0)
     secret = np.append(hidden(sizes[None, :-1], min_cell)[0], False)
@@ -94,7 +94,7 @@ def _with_share(count: Shown, size: int) -> Shown:
 
 
 def _breaks(counts: Array, rows: Array, columns: Array) -> Array:
-    """The smallest count of each row and column whose total is secret, lest the others add up to it."""
+    """Mask of the smallest count of each row and column with a hidden total, so that no sum reveals it."""
     mask = np.zeros(counts.shape, dtype=bool)
     mask[np.flatnonzero(rows), counts[rows].argmin(axis=1)] = True
     mask[counts[:, columns].argmin(axis=0), np.flatnonzero(columns)] = True
@@ -102,7 +102,7 @@ def _breaks(counts: Array, rows: Array, columns: Array) -> Array:
 
 
 def _described_categories(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame:
-    """Counts of each category, and of subjects without one."""
+    """Counts of each category, and of missing values."""
     levels = sorted(set(variable.data[variable.known]))
     rows = {level: np.asarray(variable.data == level) for level in levels}
     if not variable.known.all():
@@ -134,7 +134,7 @@ def _moments(values: Array, decimals: int, min_cell: int) -> tuple[Shown, Shown]
 
 
 def _decimals(values: Array) -> int:
-    """How many decimals show the spread: one where it is between 1 and 100, two digits of it below."""
+    """Number of decimals: one if the spread is between 1 and 100, two digits of it if smaller."""
     spread = float(values.std())
     size = int(np.floor(np.log10(spread))) if spread > 0 else 0
     return min(max(1 - size, int(size < 2)), 6)

@@ -1,4 +1,4 @@
-"""Numbers about people as they may be shown: as numbers, or hidden. Text is made of them last."""
+"""Numbers about people that are shown or hidden; they are formatted as text last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Known:
-    """A number that may be shown, with the precision and the company it is shown in.
+    """A number that may be shown, with its precision and an optional share or spread.
 
     Attributes
     ----------
@@ -17,9 +17,9 @@ class Known:
         A count, a mean or a median.
     decimals : int
     share : float or None
-        Of a count: its share of the cluster.
+        Share of the cluster, for a count.
     spread : float or None
-        Of a mean: the standard deviation; NaN where there is one value only.
+        Standard deviation, for a mean; NaN if there is only one value.
 
     Examples
     --------
@@ -41,23 +41,23 @@ class Known:
 
     @property
     def number(self) -> str:
-        """The number alone."""
+        """The number without share or spread."""
         return f"{self.value:.{self.decimals}f}"
 
     @property
     def order(self) -> float:
-        """What sorts it among others."""
+        """Key for sorting."""
         return float(self.value)
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """A number that must not be shown, and what may be said of it.
+    """A number that must not be shown, with the bound that is shown instead.
 
     Attributes
     ----------
     sign : str
-        ``<``, ``≥``, ``>`` or ``about``, as it stands before the bound.
+        ``<``, ``≥``, ``>`` or ``about``, shown before the bound.
     bound : int
 
     Examples
@@ -76,7 +76,7 @@ class Hidden:
 
     @property
     def order(self) -> float:
-        """What sorts it among others."""
+        """Key for sorting."""
         return 0.0 if self.sign == "<" else float(self.bound)
 
 

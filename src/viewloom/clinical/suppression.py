@@ -1,4 +1,4 @@
-"""Tables of counts of people in which no small count is shown or can be worked out."""
+"""Suppression of small counts in tables, so that they can neither be read nor derived."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ MIN_CELL = 11
 
 
 def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | None = None) -> pd.DataFrame:
-    """A table of counts of people as text, in which no small count is shown or can be worked out.
+    """Suppress small counts of people in a table, so that they can neither be read nor derived from totals.
 
-    Counts below `min_cell` become ``<11``. So that totals of rows and columns may be shown beside it, a row
-    or column with a single hidden count, or with hidden counts that together are below `min_cell`, loses its
-    next smallest count too, which becomes ``≥11``.
+    Counts below `min_cell` become ``<11``. If a row or column has a single hidden count, or hidden counts
+    that together are below `min_cell`, its next smallest count is also hidden and becomes ``≥11``, so that
+    totals of rows and columns may be shown.
 
     Parameters
     ----------
     counts : DataFrame of int
-        Without totals.
+        Table without totals.
     min_cell : int, default=11
     also : array of bool of the same shape, optional
         Further counts to hide.
 
     Notes
     -----
-    This is the usual rule of complementary suppression. Who knows all totals may still find bounds of hidden
+    This is complementary suppression. A reader who knows all totals may still derive bounds of hidden
     counts, and may guess zeros that are hidden together.
 
     Examples
@@ -44,14 +44,14 @@ def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | Non
 
 
 def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | None = None) -> pd.DataFrame:
-    """What may be shown of a table of counts of people, as `Known` and `Hidden` numbers; see `suppressed`.
+    """A table of counts of people as `Known` and `Hidden` numbers; see `suppressed`.
 
     >>> shown_counts(pd.DataFrame([[40, 3]])).iloc[0].tolist()
     [Hidden(sign='≥', bound=11, share=None, spread=None), Hidden(sign='<', bound=11, share=None, spread=None)]
     """
     values = counts.to_numpy()
     if not (values >= 0).all():
-        raise InputError("Counts of people must be numbers from 0 up.")
+        raise InputError("Counts of people must be non-negative numbers.")
     secret, shown = hidden(values, min_cell, also), np.empty(values.shape, dtype=object)
     for at, count in np.ndenumerate(values):
         concealed = Hidden("<" if count < min_cell else "≥", min_cell)
@@ -60,7 +60,7 @@ def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | N
 
 
 def hidden(counts: Array, min_cell: int = MIN_CELL, also: Array | None = None) -> Array:
-    """Which counts of a two-way table must not be shown; see `suppressed`.
+    """Mask of the counts of a two-way table that must not be shown; see `suppressed`.
 
     >>> hidden(np.array([[50, 20, 3]])).tolist()
     [[False, True, True]]
@@ -77,13 +77,13 @@ def hidden(counts: Array, min_cell: int = MIN_CELL, also: Array | None = None) -
 
 
 def _guessed_zeros(counts: Array, mask: Array) -> Array:
-    """Hidden zeros that a total gives away, since all that is hidden in their row or column is zero."""
+    """Mask of hidden zeros that a total reveals, since all hidden counts in their row or column are zero."""
     left = np.where(mask, counts, 0)
     return mask & ((left.sum(axis=1, keepdims=True) == 0) | (left.sum(axis=0, keepdims=True) == 0))
 
 
 def _cover(line: Array, covered: Array, known: Array, min_cell: int) -> None:
-    """Hide the next smallest counts of a row or column until its total does not tell those hidden."""
+    """Hide the next smallest counts of a row or column until its total does not reveal the hidden ones."""
     while covered.any() and not covered.all():
         secret = covered & ~known
         safe = secret.sum() > 1 and line[secret].sum() >= min_cell

@@ -19,12 +19,12 @@ from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 CONFIDENCE = 0.95
-MOST_TIMES = 6  # at which the numbers at risk are given
+MOST_TIMES = 6  # maximum number of times in the table of numbers at risk
 
 
 @dataclass(frozen=True)
 class LogRank:
-    """Statistic, degrees of freedom and p-value of a log-rank test; NaN where there is nothing to compare."""
+    """Statistic, degrees of freedom and p-value of a log-rank test; NaN if there is nothing to compare."""
 
     statistic: float
     df: int
@@ -38,18 +38,18 @@ class Conversion:
     Attributes
     ----------
     summary : DataFrame
-        A row per cluster: ``n``, ``events``, and ``median`` time, NaN where less than half converted.
+        One row per cluster: ``n``, ``events``, and ``median`` time, NaN if less than half converted.
     curves : DataFrame
         Kaplan-Meier steps: ``cluster``, ``time``, ``survival``, ``low`` and ``high`` (95 %, log-log; NaN
-        where the curve is at zero), and ``at_risk`` just before.
+        if the curve is zero), and ``at_risk`` just before the step.
     at_risk : DataFrame
         Numbers at risk at round times (rows), by cluster (columns).
     statistic, df, p : float, int, float
-        Log-rank test over all clusters; NaN where nobody converted or there is one cluster.
+        Log-rank test over all clusters; NaN without events or with a single cluster.
     pairs : DataFrame
         Log-rank tests of pairs: ``cluster``, ``other``, ``statistic``, ``p``, ``p_holm``.
     missing : int
-        Subjects without time or event.
+        Number of subjects without time or event.
     """
 
     summary: pd.DataFrame
@@ -63,15 +63,15 @@ class Conversion:
 
 
 def conversion(labels: Any, time: Any, event: Any) -> Conversion:
-    """How soon subjects of each cluster convert.
+    """Time to conversion in each cluster: Kaplan-Meier curves and log-rank tests.
 
     Parameters
     ----------
     labels : (n,) array
     time : (n,) array
-        Time of the event, or under observation without one; NaN for those not followed.
+        Time of the event or of censoring; NaN for subjects without follow-up.
     event : (n,) array of bool or 0 and 1
-        Whether the event was seen.
+        Whether the event was observed.
 
     Returns
     -------
@@ -113,8 +113,8 @@ def conversion(labels: Any, time: Any, event: Any) -> Conversion:
 def logrank(samples: Sequence[tuple[Array, Array]]) -> LogRank:
     """Log-rank test of k samples of times and events.
 
-    With ``d_j`` events among ``n_j`` at risk at time j, of whom ``n_ij`` belong to sample i, and
-    ``q_ij = n_ij / n_j``, observed less expected numbers ``O_i - E_i`` have the covariance
+    With ``d_j`` events among ``n_j`` at risk at time j, of which ``n_ij`` belong to sample i, and
+    ``q_ij = n_ij / n_j``, observed minus expected numbers ``O_i - E_i`` have the covariance
     ``V = sum_j d_j (n_j - d_j) / (n_j - 1) (diag(q_j) - q_j q_j^T)``. The statistic
     ``(O - E)^T V^+ (O - E)`` follows chi-square with k - 1 degrees of freedom.
     """
@@ -129,7 +129,7 @@ def logrank(samples: Sequence[tuple[Array, Array]]) -> LogRank:
     weight = d * (n - d) / np.maximum(n - 1, 1)
     V = np.diag(weight @ q) - (q * weight[:, None]).T @ q
     statistic = float(excess @ np.linalg.pinv(V, hermitian=True) @ excess)
-    df = int((risk[0] > 0).sum()) - 1  # those censored before the first event do not take part
+    df = int((risk[0] > 0).sum()) - 1  # samples censored before the first event do not count
     return LogRank(statistic, df, float(stats.chi2.sf(statistic, df)) if df else np.nan)
 
 
@@ -147,21 +147,21 @@ def round_times(last: float) -> Array:
 
 
 def check_follow_up(time: Any, event: Any) -> None:
-    """Refuse negative times and events other than 0 and 1, among those who have both."""
+    """Raise an error for negative times and for events other than 0 and 1, if both are known."""
     time, event = as_numbers(time), as_numbers(event)
     known = np.isfinite(time) & np.isfinite(event)
     negative, strange = int((time[known] < 0).sum()), int((~np.isin(event[known], (0, 1))).sum())
     if negative:
         raise InputError(f"{negative} times are negative; count from the first visit.")
     if strange:
-        raise InputError(f"event has {strange} values that are neither 0 nor 1.")
+        raise InputError(f"event has {strange} values that are neither 0 nor 1; recode them.")
 
 
 def _curve(time: Array, event: Array) -> pd.DataFrame:
     """Kaplan-Meier curve of a sample, from time 0."""
     survival = stats.ecdf(stats.CensoredData.right_censored(time, ~event)).sf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # there are no bounds where the curve is at 0 or 1
+        warnings.simplefilter("ignore", RuntimeWarning)  # no bounds if the curve is at 0 or 1
         bounds = survival.confidence_interval(CONFIDENCE, method="log-log")
     certain = survival.probabilities == 1.0
     curve = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Columns of a participants table as variables: numbers, or categories."""
+"""Columns of a participants table as numeric or categorical variables."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Variable:
 
 
 def as_numbers(column: Any) -> Array:
-    """A column as numbers, NaN for all else.
+    """A column as numbers, with NaN for other values.
 
     >>> as_numbers([1, "2.5", "unknown", None, 10**400]).tolist()
     [1.0, 2.5, nan, nan, nan]
     """
     cells = pd.Series(column).astype(object)
-    beyond = cells.map(lambda cell: isinstance(cell, int) and abs(cell) > LARGEST)  # what no float holds
+    beyond = cells.map(lambda cell: isinstance(cell, int) and abs(cell) > LARGEST)  # too large for a float
     values = pd.to_numeric(cells.mask(beyond.astype(bool)), errors="coerce")
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def as_categories(column: Any) -> list[str | None]:
-    """A column as text, None where missing, blank or infinite; 1 and 1.0 are one category.
+    """A column as text, None for missing, blank or infinite values; 1 and 1.0 are one category.
 
     >>> as_categories([1.0, 2, " a ", "", np.nan])
     ['1', '2', 'a', None, None]
@@ -58,9 +58,9 @@ def _category(value: Any) -> str | None:
 
 
 def clusters_of(labels: Any, n: int, ids: pd.Index | None = None) -> tuple[list[Any], Array]:
-    """Clusters in order, and the position of each subject's among them.
+    """Sorted clusters, and the position of the cluster of each subject.
 
-    Labels with an index of their own are matched with the ids of the subjects, where there are any.
+    Labels with an index are matched with the ids of the subjects, if there are any.
     """
     labels = matched_values(labels, ids, "labels", "the subjects")
     if labels.shape != (n,):
@@ -74,7 +74,7 @@ def clusters_of(labels: Any, n: int, ids: pd.Index | None = None) -> tuple[list[
 def variables_of(
     participants: pd.DataFrame, categorical: Iterable[str]
 ) -> Iterator[tuple[Variable, str | None]]:
-    """Columns as variables, with the reason why a column cannot be compared, if there is one."""
+    """Columns as variables, with the reason if a column cannot be compared."""
     names = [str(name) for name in participants.columns]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -86,7 +86,7 @@ def variables_of(
 
 
 def variable_of(name: str, column: pd.Series, categorical: bool) -> Variable:
-    """A column as numbers, if all its values are and there are more than two, else as categories."""
+    """A column as numeric variable if it has more than two values, all numbers, else as categorical."""
     numbers, texts = as_numbers(column), as_categories(column)
     known = np.array([text is not None for text in texts], dtype=bool)
     several = len(np.unique(numbers[np.isfinite(numbers)])) > 2

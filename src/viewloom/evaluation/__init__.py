@@ -1,1 +1,1 @@
-"""Judging models: comparison, inspection, and choosing parameters without labels."""
+"""Evaluation of models: comparison, inspection, and selection of parameters without labels."""

@@ -1,7 +1,7 @@
-"""The paper's table: every method on the same views and seeds, scored against known classes.
+"""Comparison of methods on the same views and seeds, scored against known classes, as in the paper.
 
-Labels score and never choose, with one exception that says so in its name: "Gaussian (oracle)" picks the
-width of the paper's grid by accuracy.
+Labels are used only to compute scores, with one exception, marked by its name: "Gaussian (oracle)" selects
+the width of the paper's grid by accuracy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Maker = Callable[[int, int], Any]  # (number of clusters, seed) -> estimator
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the table: an estimator, and the form in which it is given the views."""
+    """A row of the table: an estimator, and the preprocessing of its views."""
 
     name: str
     make: Maker
@@ -95,7 +95,7 @@ def compare(
     ----------
     views : dict, list, Views or array
     y : (n,) array
-        Known classes; they score, and choose nothing but the oracle.
+        Known classes, used to compute scores and to select the width of the oracle.
     methods : iterable of str, optional
         Names of `method_names`; all of them where None.
     seeds : int or sequence of int, default=5

@@ -1,4 +1,4 @@
-"""What a fitted model says: which view speaks for which sample, which features matter, how weights vary."""
+"""Inspection of fitted models: contributions of views, importance of features, stability of weights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)
 
 @dataclass(frozen=True, eq=False)
 class ViewContributions:
-    """What each view says about each sample; see `view_contributions`.
+    """Memberships of samples from each view alone and without each view; see `view_contributions`.
 
     Attributes
     ----------
@@ -50,10 +50,10 @@ class ViewContributions:
     consensus : (n, k) array
         Memberships from all views of a sample.
     alone : (v, n, k) array
-        Memberships from one view alone; NaN where a sample lacks the view.
+        Memberships from one view alone; NaN for samples without the view.
     change : (n, v) array
-        Share of a sample's membership that moves when the view is left out (total variation, 0 to 1). NaN
-        where it lacks the view, or has no other.
+        Share of the membership of a sample that changes if the view is left out (total variation, 0 to 1).
+        NaN for samples without the view or with no other view.
     """
 
     view_names: list[str]
@@ -64,12 +64,12 @@ class ViewContributions:
 
     @property
     def overlap(self) -> Array:
-        """Share of membership that each view alone has in common with the consensus (n x v)."""
+        """Overlap of the memberships from each view alone with the consensus (n x v), 0 to 1."""
         return 1.0 - _moved(self.alone, self.consensus).T
 
     @property
     def agreement(self) -> Array:
-        """Mean overlap between the views of a sample (n,): 1 where all agree; NaN with a single view."""
+        """Mean overlap between the views of a sample (n,): 1 if all agree; NaN with a single view."""
         pairs = [1.0 - _moved(a, b) for a, b in combinations(self.alone, 2)]
         return _mean_of_known(np.array(pairs).reshape(len(pairs), len(self.labels)))
 
@@ -82,7 +82,7 @@ class ViewContributions:
         return self._frame(self.overlap).groupby(self.labels).mean().reindex(self._clusters)
 
     def defining_views(self) -> pd.Series:
-        """The view of the largest mean change, by cluster; clusters without one are left out."""
+        """The view with the largest mean change in each cluster; clusters without one are left out."""
         means = self.by_cluster().dropna(how="all")
         return means.idxmax(axis=1).rename("view")
 
@@ -109,16 +109,16 @@ class ViewContributions:
 
 
 def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContributions:
-    """How far the consensus of each sample would move without a view, and whether its views agree.
+    """Change of the consensus of each sample without each view, and agreement between its views.
 
-    Samples are placed at the fitted centroids as `transform` places them: with all their views, without each,
-    and with each alone. Averages over a cluster say which view defines it.
+    Memberships are computed at the fitted centroids, as in `transform`: from all views, without each view,
+    and from each view alone. Means over a cluster show which view defines it.
 
     Parameters
     ----------
     model : fitted KernelMultiviewNMF
     X : dict, list, Views or array, optional
-        New samples; the training samples where None, or the landmarks of a model fitted with
+        New samples; by default the training samples, or the landmarks of a model fitted with
         `factored`.
 
     Returns
@@ -127,10 +127,11 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
 
     Notes
     -----
-    Leaving a view out of the average that makes the consensus (Eq. 7) is cheaper but says next to nothing:
-    the fitted memberships of the other views were pulled to a consensus in which it had its say. Here the
-    consensus is solved again without the view, and views that share edges (see `Diffusion`) do without those
-    it lent. Centroids and weights stay as fitted: this is the change for one sample, not for the clustering.
+    Leaving a view out of the mean that defines the consensus (Eq. 7) is cheaper but not informative: the
+    fitted memberships of the other views were already pulled towards a consensus that includes the view.
+    Here the consensus is solved again without the view and without its edges in the shared graph (see
+    `Diffusion`). Centroids and weights are not refitted: this is the change for one sample, not for the
+    clustering.
 
     Examples
     --------
@@ -138,10 +139,10 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
     >>> from viewloom.inspection import view_contributions
     >>> views, _ = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0).fit(views)
-    >>> said = view_contributions(model)
-    >>> said.change.shape
+    >>> contributions = view_contributions(model)
+    >>> contributions.change.shape
     (60, 3)
-    >>> "noise" in said.defining_views().to_list()
+    >>> "noise" in contributions.defining_views().to_list()
     False
     """
     if not isinstance(model, KernelMultiviewNMF):
@@ -159,12 +160,12 @@ def view_contributions(model: KernelMultiviewNMF, X: Any = None) -> ViewContribu
 
 
 def annotate(importance: pd.DataFrame, notes: Mapping[str, str]) -> pd.DataFrame:
-    """An importance table with a column ``note`` on the features that are known; order and rows stay.
+    """Add a column ``note`` with notes on known features to an importance table.
 
     Parameters
     ----------
     importance : DataFrame
-        With a column ``feature``, as `feature_importance` gives it.
+        Table with a column ``feature``, as returned by `feature_importance`.
     notes : dict of feature name to note
         For example `viewloom.simulate.feature_notes()`.
 
@@ -182,22 +183,23 @@ def annotate(importance: pd.DataFrame, notes: Mapping[str, str]) -> pd.DataFrame
 def importance_against_truth(
     importance: pd.DataFrame, informative: Iterable[str], top: int = 10
 ) -> dict[str, float]:
-    """How well a ranking of features finds those that are known to matter.
+    """Evaluate a ranking of features against the known informative features.
 
     Parameters
     ----------
     importance : DataFrame
-        With columns ``feature`` and ``importance``.
+        Table with columns ``feature`` and ``importance``.
     informative : iterable of str
-        The planted features.
+        The informative features.
     top : int, default=10
+        Number of features for ``precision``.
 
     Returns
     -------
     dict
-        ``precision``: share of planted features among the `top` first (of all, where there are fewer);
-        ``chance``: that of a random ranking; ``auc``: probability that a planted feature ranks above another,
-        NaN where all or none are planted.
+        ``precision``: share of informative features among the `top` features (or all, if there are fewer);
+        ``chance``: that of a random ranking; ``auc``: probability that an informative feature ranks above
+        another one, NaN if all or none are informative.
 
     Examples
     --------
@@ -223,14 +225,14 @@ def importance_against_truth(
 def weights_over_seeds(
     model: KernelMultiviewNMF, views: Any, seeds: Iterable[int] = range(10)
 ) -> pd.DataFrame:
-    """View weights of the model fitted from several random starts.
+    """View weights of the model fitted with several random seeds.
 
-    Kernels and graphs are built once: what varies is the start.
+    Kernels and graphs are built once; only the initialisation varies.
 
     Parameters
     ----------
     model : KernelMultiviewNMF
-        Its settings are used; it is not fitted itself.
+        Its parameters are used; the estimator itself is not fitted.
     views : dict, list, Views or array
     seeds : iterable of int, default=range(10)
 
@@ -254,12 +256,12 @@ def weights_over_seeds(
 def weights_over_gamma(
     model: KernelMultiviewNMF, views: Any, gammas: Iterable[float] = GAMMAS
 ) -> pd.DataFrame:
-    """View weights as `gamma` varies: from a single view at 1 to equal weights.
+    """View weights for several values of `gamma`, from a single view at 1 to equal weights.
 
     Parameters
     ----------
     model : KernelMultiviewNMF
-        Its other settings are used; it is not fitted itself.
+        Its other parameters are used; the estimator itself is not fitted.
     views : dict, list, Views or array
     gammas : iterable of float
 
@@ -289,13 +291,13 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     labels : (n,) array
     view : str or int
     features : sequence of str
-        Which features, for example the first of `feature_importance`.
+        Names of features, for example the first of `feature_importance`.
 
     Returns
     -------
     DataFrame
-        Features in rows, in the order given; clusters in columns. 0 where a feature does not vary, NaN where
-        no sample of a cluster has the view.
+        Features in rows, in the given order; clusters in columns. 0 for constant features, NaN if no sample
+        of a cluster has the view.
 
     Examples
     --------
@@ -320,7 +322,7 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
 
 
 def _memberships_without(fitted: FittedModel, samples: NewSamples, view: int) -> Array:
-    """Memberships (n x k) of samples from all views but one; NaN for those who lack it, or have no other."""
+    """Memberships (n x k) from all views except one; NaN for samples without it or with no other view."""
     present = samples.present(len(fitted.names))
     others = [a for a in range(len(fitted.names)) if a != view]
     chosen = np.flatnonzero(present[:, view] & present[:, others].any(axis=1))
@@ -330,12 +332,12 @@ def _memberships_without(fitted: FittedModel, samples: NewSamples, view: int) ->
 
 
 def _moved(U: Array, V: Array) -> Array:
-    """Total variation between memberships along the last axis: the share that moves from one to the other."""
+    """Total variation between memberships along the last axis: the share of membership that differs."""
     return np.asarray(np.abs(U - V).sum(axis=-1) / 2.0)
 
 
 def _mean_of_known(values: Array) -> Array:
-    """Mean over the first axis without NaN; NaN where there is nothing else."""
+    """Mean over the first axis, ignoring NaN; NaN if all values are NaN."""
     known = ~np.isnan(values)
     count = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
@@ -347,7 +349,7 @@ def _weights_over(model: KernelMultiviewNMF, views: Any, parameter: str, values:
     views = Views(views)
     rows: list[Array] = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="View .* of the weight")  # the point of showing them
+        warnings.filterwarnings("ignore", message="View .* of the weight")  # visible in the result
         for value in values:
             if not rows:
                 first = clone(model).set_params(factored=False, **{parameter: value}).fit(views)
@@ -357,7 +359,7 @@ def _weights_over(model: KernelMultiviewNMF, views: Any, parameter: str, values:
 
 
 def _known(names: Iterable[str], among: Any, where: str) -> list[str]:
-    """The names as a list, all of which must be features."""
+    """The names as a list; raise an error if any is not a feature."""
     names = list(names)
     unknown = sorted({str(name) for name in names} - {str(name) for name in among})
     if unknown:
@@ -366,7 +368,7 @@ def _known(names: Iterable[str], among: Any, where: str) -> list[str]:
 
 
 def _standardised(X: Array) -> Array:
-    """Columns of mean zero and variance one; zeros where a column does not vary."""
+    """Columns scaled to zero mean and unit variance; zeros for constant columns."""
     centred = X - X.mean(axis=0)
     spread = centred.std(axis=0)
     varies = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)

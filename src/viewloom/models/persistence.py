@@ -301,7 +301,7 @@ def _object(value: dict[str, Any], arrays: Mapping[str, Array], depth: int) -> A
         raise DamagedFile("The model contains an object of an unknown kind.")
     if cls is None:
         raise UnknownTag(
-            f"The model contains an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
+            f"The model holds an object of kind {str(value['tag'])[:40]!r}, which is not known here: import "
             "the module that defines it, then load again."
         )
     state = {name: _decoded(item, arrays, depth) for name, item in value["state"].items()}

@@ -1,9 +1,9 @@
-"""Figures: ``f(result, ax=None) -> ax``, one function each.
+"""Figures: one function each, ``f(result, ax=None) -> ax``.
 
-Every function draws on the axes it is given, or on a new figure the width of a journal column, and says in
-the title what there is to see. Categories have the colours of Okabe and Ito, heat maps perceptually uniform
-ones. Names from files are drawn as they are, never as formulas. For axes of your own, make the figure with
-``layout="constrained"``, which leaves room for long names.
+Every function draws on the given axes, or on a new figure with the width of a journal column; the title
+states the main finding. Categories use the colours of Okabe and Ito, heat maps perceptually uniform colour
+maps. Names from files are drawn literally, never as formulas. If you pass your own axes, create the figure
+with ``layout="constrained"``, which leaves room for long names.
 """
 
 from viewloom.runtime.errors import MissingPackageError

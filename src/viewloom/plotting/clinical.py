@@ -1,4 +1,4 @@
-"""Figures of `viewloom.clinical`, in the manner of `viewloom.plotting`: ``f(result, ax=None) -> ax``."""
+"""Figures of clinical variables: ``f(result, ax=None) -> ax``, as in `viewloom.plotting`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
 def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell: int = MIN_CELL) -> Axes:
     """Kaplan-Meier curve of each cluster with its 95 % band, and the numbers at risk below.
 
-    Curves end where fewer than `min_cell` are at risk, and smaller numbers are not given.
+    Curves end when fewer than `min_cell` subjects are at risk, and smaller numbers are not shown.
 
     Parameters
     ----------
@@ -49,11 +49,9 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom.clinical import conversion
     >>> people = vl.simulate.adni_like(random_state=0).participants.query("diagnosis == 'MCI'")
-    >>> found = conversion(people["sex"], people["conversion_time"], people["conversion_event"])
-    >>> survival_curves(found, Figure().subplots()).get_xlabel()
+    >>> found = vl.clinical.conversion(people["sex"], people["conversion_time"], people["conversion_event"])
+    >>> vl.clinical_plots.survival_curves(found).get_xlabel()
     'time'
     """
     clusters = list(conversion.summary.index)
@@ -73,7 +71,7 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
 
 
 def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Effect size of every variable: numbers above, categories below, in blue where q is small.
+    """Effect size of every variable: numeric above, categorical below, in blue if significant.
 
     Parameters
     ----------
@@ -83,11 +81,9 @@ def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom.clinical import associations
     >>> cohort = vl.simulate.adni_like(random_state=0)
-    >>> table = associations(cohort.truth.y, cohort.participants[["mmse", "age", "sex"]])
-    >>> len(association_bars(table, Figure().subplots()).patches)
+    >>> table = vl.clinical.associations(cohort.truth.y, cohort.participants[["mmse", "age", "sex"]])
+    >>> len(vl.clinical_plots.association_bars(table).patches)
     3
     """
     ranked = table.sort_values(["kind", "effect"], kind="stable").reset_index(drop=True)
@@ -109,14 +105,14 @@ def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def _curve(ax: Axes, curve: pd.DataFrame, line: dict[str, Any]) -> None:
-    """Steps of a curve and its band."""
+    """Draw the steps of a curve and its band."""
     ax.step(curve["time"], curve["survival"], where="post", linewidth=1.3, **line)
     band: dict[str, Any] = {"step": "post", "color": line["color"], "alpha": 0.12, "linewidth": 0}
     ax.fill_between(curve["time"], curve["low"], curve["high"], **band)
 
 
 def _named_ends(ax: Axes, ends: pd.DataFrame, names: list[str]) -> None:
-    """Names where curves end, moved apart where they would overlap."""
+    """Write names at the ends of curves, moved apart to avoid overlap."""
     drawn = np.flatnonzero(ends["survival"].notna())
     if not len(drawn):
         return
@@ -131,8 +127,8 @@ def _named_ends(ax: Axes, ends: pd.DataFrame, names: list[str]) -> None:
 
 
 def _risk_table(ax: Axes, conversion: Conversion, names: list[str], min_cell: int) -> None:
-    """Numbers at risk below the axes, a row per cluster, at the ticks."""
-    below = -3.6 * SMALL  # points: past tick labels and the label of the axis
+    """Write numbers at risk below the axes, one row per cluster, at the ticks."""
+    below = -3.6 * SMALL  # points: below tick labels and the label of the axis
     style: dict[str, Any] = {"fontsize": SMALL, "textcoords": "offset points", "va": "top"}
     style["annotation_clip"] = False
     where = ax.get_xaxis_transform()
@@ -148,7 +144,7 @@ def _risk_table(ax: Axes, conversion: Conversion, names: list[str], min_cell: in
 
 def _conversion_title(conversion: Conversion) -> str:
     if not np.isfinite(conversion.p):
-        return "Nothing to compare: one cluster, or nobody converted"
+        return "Nothing to compare: one cluster, or no conversions"
     found = (
         "Clusters differ in conversion" if conversion.p < 0.05 else "No difference between clusters is shown"
     )
@@ -160,4 +156,4 @@ def _associations_title(table: pd.DataFrame) -> str:
     if not found:
         return f"None of {len(table)} variables differs between clusters"
     strongest = table[table["significant"]].sort_values("p", kind="stable")["variable"].iloc[0]
-    return f"{found} of {len(table)} variables differ between clusters, {shortened(strongest)} most surely"
+    return f"{found} of {len(table)} variables differ between clusters, {shortened(strongest)} most clearly"

@@ -1,4 +1,4 @@
-"""Figures of features: importance, and profiles of clusters."""
+"""Figures of feature importance and cluster profiles."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Array = np.ndarray
 
 
 def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top: int = 15) -> Axes:
-    """The paper's Figure 2: features of a view sorted by importance, the first of them by name.
+    """Heat map of feature importance by cluster, sorted by importance, as in Figure 2 of the paper.
 
-    The large map shows the `top` features, the narrow one to its right all features of the view.
+    The large map shows the `top` features, the narrow map to its right all features of the view.
 
     Parameters
     ----------
@@ -47,11 +47,9 @@ def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> ax = plotting.feature_importance(model.feature_importance("noise"), Figure().subplots(), top=3)
+    >>> ax = vl.plotting.feature_importance(model.feature_importance("noise"), top=3)
     >>> ax.images[0].get_array().shape  # features x clusters
     (3, 3)
     """
@@ -74,7 +72,7 @@ def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top:
 
 
 def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array:
-    """`feature_importance` of every view of a model, side by side.
+    """Feature importance of every view of a model, in one figure.
 
     Parameters
     ----------
@@ -90,11 +88,9 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> axes = plotting.feature_importances(model, Figure().subplots(1, 3), top=3)
+    >>> axes = vl.plotting.feature_importances(model, top=3)
     >>> len(axes)
     3
     """
@@ -106,7 +102,7 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
         axes = grid_axes(len(names), map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
     axes = np.asarray(axes, dtype=object).ravel()
     if len(axes) < len(names):
-        raise InputError(f"There are {len(names)} views, but {len(axes)} axes.")
+        raise InputError(f"There are {len(names)} views, but {len(axes)} axes; pass one per view.")
     for ax, name, table in zip(axes, names, tables, strict=False):
         feature_importance(table, ax, top=top)
         ax.set_title(
@@ -118,7 +114,7 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
 
 
 def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Mean z-scores of features (rows) in clusters (columns).
+    """Heat map of mean z-scores of features (rows) in clusters (columns).
 
     Parameters
     ----------
@@ -128,12 +124,10 @@ def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
     >>> profiles = vl.inspection.cluster_profiles(views, model.labels_, "rings", ["rings_0", "rings_1"])
-    >>> ax = plotting.cluster_profiles(profiles, Figure().subplots())
+    >>> ax = vl.plotting.cluster_profiles(profiles)
     >>> ax.images[0].get_array().shape  # features x clusters
     (2, 3)
     """
@@ -150,7 +144,7 @@ def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def _all_features(ax: Axes, values: Array, top: int, style: dict[str, Any]) -> None:
-    """A narrow map of all features beside the first, with lines to where those lie in it."""
+    """Draw a narrow map of all features next to the top features, with lines that mark their position."""
     strip = ax.inset_axes((1.08, 0.0, 0.14, 1.0))
     strip.imshow(values, aspect="auto", **style)
     strip.set_xticks([])
@@ -164,7 +158,7 @@ def _all_features(ax: Axes, values: Array, top: int, style: dict[str, Any]) -> N
 
 
 def _importance_title(importance: Array) -> str:
-    """How many features hold half of the importance, which is sorted."""
+    """Number of features with half of the importance, which is sorted."""
     total = np.cumsum(importance)
     half = int(np.searchsorted(total, total[-1] / 2.0)) + 1
     return f"Half of the importance lies in {half} of {count_text(len(importance), 'feature')}"
@@ -172,7 +166,7 @@ def _importance_title(importance: Array) -> str:
 
 def _importance_label(importance: pd.DataFrame) -> str:
     permuted = importance.attrs.get("method") == "permutation"
-    return "membership moved" if permuted else "loading F"
+    return "change of membership" if permuted else "loading F"
 
 
 def _profiles_title(profiles: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Figures of models: weights, memberships, agreement of views, choice of parameters."""
+"""Figures of models: weights, memberships, agreement of views, selection of parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 
 def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI") -> Axes:
-    """One score of every method: mean over seeds, and its spread, best at the top.
+    """One score of every method: mean and spread over seeds, with the best at the top.
 
     Parameters
     ----------
@@ -53,11 +53,9 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.blobs_views(60, random_state=0)
     >>> result = vl.compare(views, y, methods=["k-means", "ours, diffusion"], seeds=1)
-    >>> ax = plotting.comparison(result, Figure().subplots(), score="ARI")
+    >>> ax = vl.plotting.comparison(result, score="ARI")
     >>> len(ax.get_yticklabels())
     2
     """
@@ -85,7 +83,7 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
 
 
 def view_weights(result: Any, ax: Axes | None = None) -> Axes:
-    """Learned weight of every view; with several seeds their mean, and each seed as a dot.
+    """Learned weight of every view; with several seeds the mean, and each seed as a dot.
 
     Parameters
     ----------
@@ -95,11 +93,9 @@ def view_weights(result: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> ax = plotting.view_weights(model, Figure().subplots())
+    >>> ax = vl.plotting.view_weights(model)
     >>> ax.get_xlabel()
     'view weight (line: equal weights)'
     """
@@ -133,11 +129,9 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> ax = plotting.objective(model, Figure().subplots())
+    >>> ax = vl.plotting.objective(model)
     >>> len(ax.lines[0].get_xdata()) == model.n_iter_
     True
     """
@@ -148,8 +142,8 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
         np.arange(1, len(values) + 1), values, marker=marker, markersize=3, color=OKABE_ITO[0], linewidth=1.2
     )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-    ax.yaxis.set_major_formatter("{x:.7g}")  # no power of ten apart from the numbers
-    ended = "Converged" if model.converged_ else "Stopped, still falling,"
+    ax.yaxis.set_major_formatter("{x:.7g}")  # no separate power of ten
+    ended = "Converged" if model.converged_ else "Not converged"
     fall = 1.0 - values[-1] / values[0] if values[0] else 0.0
     fell = f"{fall:.1%}" if not 0.0 < fall < 0.001 else "less than 0.1%"
     title = f"{ended} after {count_text(len(values), 'iteration')}; the objective fell by {fell}"
@@ -158,7 +152,7 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
 
 
 def memberships(result: Any, ax: Axes | None = None) -> Axes:
-    """Consensus memberships as a heat map: samples in columns, sorted by cluster and by how sure they are.
+    """Heat map of consensus memberships: samples in columns, sorted by cluster and certainty.
 
     Parameters
     ----------
@@ -168,11 +162,9 @@ def memberships(result: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> ax = plotting.memberships(model, Figure().subplots())
+    >>> ax = vl.plotting.memberships(model)
     >>> ax.images[0].get_array().shape  # clusters x samples
     (3, 60)
     """
@@ -194,7 +186,7 @@ def memberships(result: Any, ax: Axes | None = None) -> Axes:
 
 
 def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
-    """How far each view alone agrees with the consensus: median, quartiles, and 5 to 95 % of the samples.
+    """Agreement of each view alone with the consensus: median, quartiles, and 5 to 95 % of the samples.
 
     Parameters
     ----------
@@ -204,12 +196,10 @@ def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> said = vl.inspection.view_contributions(model)
-    >>> ax = plotting.view_agreement(said, Figure().subplots())
+    >>> contributions = vl.inspection.view_contributions(model)
+    >>> ax = vl.plotting.view_agreement(contributions)
     >>> len(ax.get_yticklabels())
     3
     """
@@ -233,7 +223,7 @@ def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
 
 
 def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axes:
-    """Mean change of a cluster's memberships when a view is left out: which view defines which cluster.
+    """Mean change of memberships if a view is left out, by cluster: which view defines which cluster.
 
     Parameters
     ----------
@@ -243,25 +233,23 @@ def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axe
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
-    >>> said = vl.inspection.view_contributions(model)
-    >>> ax = plotting.view_contributions(said, Figure().subplots())
+    >>> contributions = vl.inspection.view_contributions(model)
+    >>> ax = vl.plotting.view_contributions(contributions)
     >>> ax.images[0].get_array().shape  # clusters x views
     (3, 3)
     """
     means = result.by_cluster()
     k, v = means.shape
     names = wrapped_names(result.view_names)
-    slant = 0.7 * text_width(names) / 72.0  # inches that slanted names may take, either way
+    slant = 0.7 * text_width(names) / 72.0  # width and height of rotated names in inches
     ax = axes_or_new(ax, max(WIDTH, 1.6 + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
     values = means.to_numpy(dtype=float)
     image = ax.imshow(
         values, aspect="auto", cmap=SEQUENTIAL, vmin=0.0, vmax=max(symmetric_limit(values), 5 * NOTHING)
     )
-    add_colour_scale(ax, image, "membership moved")
+    add_colour_scale(ax, image, "change of membership")
     sizes = np.bincount(result.labels, minlength=k)
     name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
     name_columns(ax, names)
@@ -271,7 +259,7 @@ def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axe
 
 
 def weights_over_gamma(weights: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """View weights as gamma varies: a single view is selected at 1, all count alike at large values.
+    """View weights for several values of gamma: a single view at 1, equal weights at large values.
 
     Parameters
     ----------
@@ -281,14 +269,12 @@ def weights_over_gamma(weights: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> views, y = vl.simulate.three_kinds(20, random_state=0)
     >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
     >>> weights = vl.inspection.weights_over_gamma(model, views, [1.0, 2.0, 8.0])
-    >>> ax = plotting.weights_over_gamma(weights, Figure().subplots())
+    >>> ax = vl.plotting.weights_over_gamma(weights)
     >>> ax.get_xlabel()
-    'gamma (order of the weights)'
+    'gamma (exponent of the weights)'
     """
     weights = weights.sort_index()
     gammas = weights.index.to_numpy(dtype=float)
@@ -303,30 +289,29 @@ def weights_over_gamma(weights: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.set_xscale("log")
         set_few_ticks(ax, gammas)
     label_line_ends(ax, gammas[-1], weights.iloc[-1].to_numpy(dtype=float), names)
-    set_labels(ax, _gamma_title(weights), "gamma (order of the weights)", "view weight (line: equal)")
+    set_labels(ax, _gamma_title(weights), "gamma (exponent of the weights)", "view weight (line: equal)")
     return ax
 
 
 def stability(result: Any, ax: Axes | None = None) -> Axes:
-    """Stability of the clustering against the number of clusters, with that of data without clusters.
+    """Stability of the clustering by number of clusters, compared with data without clusters.
 
     Parameters
     ----------
     result : object with `table` and `recommended`
-        `table` has columns ``k``, ``stability`` and, where known, ``twin_stability`` and ``pac`` (share of
-        pairs that are neither together nor apart).
+        For example the result of `viewloom.choose_k`. `table` has columns ``k``, ``stability`` and, if
+        known, ``twin_stability`` and ``pac`` (share of ambiguous pairs).
     ax : Axes, optional
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from types import SimpleNamespace
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
+    >>> import pandas as pd
+    >>> import viewloom as vl
     >>> shares = {"stability": [0.6, 0.98, 0.9], "twin_stability": [0.4, 0.6, 0.6]}
     >>> found = pd.DataFrame({"k": [2, 3, 4], **shares})
     >>> result = SimpleNamespace(table=found, recommended=3)  # as `viewloom.choose_k` gives it
-    >>> plotting.stability(result, Figure().subplots()).get_xlabel()
+    >>> vl.plotting.stability(result).get_xlabel()
     'number of clusters k'
     """
     table = result.table.sort_values("k")
@@ -355,23 +340,21 @@ def stability(result: Any, ax: Axes | None = None) -> Axes:
 
 
 def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
-    """How often pairs of samples end in one cluster, sorted by cluster.
+    """Heat map of how often pairs of samples are in the same cluster, sorted by cluster.
 
     Parameters
     ----------
     C : (n, n) array
-        Share of runs in which two samples are together.
+        Share of runs in which two samples are in the same cluster.
     labels : (n,) array
     ax : Axes, optional
 
     Examples
     --------
     >>> import viewloom as vl
-    >>> from matplotlib.figure import Figure
-    >>> from viewloom import plotting
     >>> labels = [[0, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 1]]
     >>> C = vl.selection.consensus_matrix(labels)
-    >>> plotting.consensus_matrix(C, labels[0], Figure().subplots()).images[0].get_array().shape
+    >>> vl.plotting.consensus_matrix(C, labels[0]).images[0].get_array().shape
     (4, 4)
     """
     C, labels = np.asarray(C, dtype=float), np.asarray(labels)
@@ -403,9 +386,9 @@ def _weights_title(means: pd.Series) -> str:
     if len(means) == 1:
         return "A single view has all the weight"
     if means.iloc[-1] - means.iloc[0] < 0.01:
-        return "All views count alike"
+        return "All views have equal weight"
     most, least = shortened(means.index[-1]), shortened(means.index[0])
-    return f"{most} counts most ({means.iloc[-1]:.2f}), {least} least ({means.iloc[0]:.2f})"
+    return f"{most} has the largest weight ({means.iloc[-1]:.2f}), {least} the smallest ({means.iloc[0]:.2f})"
 
 
 def _contributions_title(result: ViewContributions) -> str:
@@ -413,19 +396,19 @@ def _contributions_title(result: ViewContributions) -> str:
     if defining.empty:
         return "With a single view there is nothing to leave out"
     if symmetric_limit(result.by_cluster().to_numpy(dtype=float)) < NOTHING:
-        return f"No view alone matters: without any one, less than {NOTHING:.0%} of membership moves"
+        return f"No single view is decisive: leaving one out changes less than {NOTHING:.0%} of memberships"
     counts = defining.value_counts()
     if len(counts) == 1:
-        return f"Leaving out {shortened(counts.index[0])} moves every cluster most"
-    found = [f"{shortened(view)} in {n}" for view, n in counts.iloc[:3].items()]
-    return f"Clusters that move most without a view: {', '.join(found)}"
+        return f"Leaving out {shortened(counts.index[0])} changes every cluster most"
+    found = [f"{shortened(view)} for {n}" for view, n in counts.iloc[:3].items()]
+    return f"View that changes a cluster most if left out: {', '.join(found)}"
 
 
 def _gamma_title(weights: pd.DataFrame) -> str:
     first, last = weights.iloc[0], weights.iloc[-1]
     heaviest = shortened(first.idxmax())
     alone = f"only {heaviest} counts" if first.max() > 0.99 else f"{heaviest} leads ({first.max():.2f})"
-    end = "all count alike" if np.ptp(last) < 0.05 else f"weights span {last.min():.2f} to {last.max():.2f}"
+    end = "weights are equal" if np.ptp(last) < 0.05 else f"weights are {last.min():.2f} to {last.max():.2f}"
     return f"At gamma = {weights.index[0]:g} {alone}; at {weights.index[-1]:g} {end}"
 
 

@@ -1,4 +1,4 @@
-"""What figures share: colours, sizes, axes, and names from files that can do no harm."""
+"""Shared style of figures: colours, sizes, axes, and safe drawing of names from files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matplotlib.ticker import NullFormatter
 from sklearn.isotonic import isotonic_regression
 
 Array = np.ndarray
-# yellow, which is illegible as text, gives way to grey
+# yellow, which is illegible as text, is replaced by grey
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 
 DASHES = ("-", "--", ":", "-.")  # for more lines than colours
@@ -30,7 +30,7 @@ SEQUENTIAL, DIVERGING = "cividis", "PuOr"
 
 SHARES: dict[str, Any] = {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": 1.0}
 
-PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # text that may hold anything
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # for text from files
 
 WIDTH = 3.5  # inches: a journal column
 
@@ -38,7 +38,7 @@ LARGE, SMALL, LEAST = 8.0, 7.0, 4.5  # font sizes in points
 
 LETTER = 0.58  # mean width of a letter, in font sizes
 
-NOTHING = 0.01  # a share of membership too small to speak of
+NOTHING = 0.01  # a share of membership below this is negligible
 
 FOR_FILES: ContextVar[bool] = ContextVar("FOR_FILES", default=False)  # see `for_files`
 
@@ -46,7 +46,7 @@ AMBIGUOUS = 0.6  # a sample whose largest membership is below this is ambiguous
 
 
 def inert(text: Any) -> str:
-    r"""Text from files as it can be drawn: characters that no font in use can show are given by their code.
+    r"""Text that can be drawn: characters that are missing from the fonts are replaced by escape codes.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def inert(text: Any) -> str:
 
 
 def shortened(name: Any, most: int = 40) -> str:
-    """A name for a title, which stands in full beside the axes."""
+    """A name shortened for a title; the full name is shown at the axes."""
     text = inert(name)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
@@ -70,13 +70,13 @@ def _code(c: str) -> str:
 
 @lru_cache(maxsize=8)
 def _drawable(families: tuple[str, ...]) -> frozenset[int]:
-    """Code points that one of the fonts has."""
+    """Code points that at least one of the fonts has."""
     fonts = [get_font(findfont(FontProperties(family=[family]))) for family in families]
     return frozenset(code for font in fonts for code in font.get_charmap())
 
 
 def wrapped_names(names: Iterable[Any]) -> list[str]:
-    """Names on up to about three lines, all of them."""
+    """Names wrapped to about three lines, without shortening."""
     texts = [inert(name) for name in names]
     return ["\n".join(wrap(text, max(24, len(text) // 3 + 5))) for text in texts]
 
@@ -87,7 +87,7 @@ def count_text(n: int, what: str) -> str:
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes given, or those of a new figure of that size in inches."""
+    """The given axes, or those of a new figure of this size in inches."""
     if ax is None:
         ax = new_figure(width, height).subplots()
     ax.tick_params(labelsize=SMALL, length=2.5, width=0.6)
@@ -96,14 +96,14 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of a size in inches; one of pyplot, which notebooks show, unless it is for a file only."""
+    """A figure of a size in inches, created by pyplot so that notebooks show it, except in `for_files`."""
     make: Any = Figure if FOR_FILES.get() else pyplot.figure
     return make(figsize=(width, height), dpi=150, layout="constrained")
 
 
 @contextmanager
 def for_files() -> Iterator[None]:
-    """Draw without pyplot, which needs a backend that works: for figures that only go into files."""
+    """Draw without pyplot, which needs a working backend: for figures that are only written to files."""
     token = FOR_FILES.set(True)
     try:
         yield
@@ -112,7 +112,7 @@ def for_files() -> Iterator[None]:
 
 
 def set_labels(ax: Axes, title: str, x: str, y: str) -> None:
-    """Labels, and a title, that fit."""
+    """Set title and labels, wrapped to fit."""
     room = room_for_text(ax)
     ax.set_title(_lines(title, room, LARGE), loc="left", fontsize=LARGE, **PLAIN)
     ax.set_xlabel(_lines(x, room, SMALL), fontsize=SMALL)
@@ -120,37 +120,37 @@ def set_labels(ax: Axes, title: str, x: str, y: str) -> None:
 
 
 def _lines(text: str, room: float, size: float) -> str:
-    """Text broken to a width in points."""
+    """Text wrapped to a width in points."""
     return "\n".join(wrap(text, max(int(room / (LETTER * size)), 16), break_on_hyphens=False))
 
 
 def room_for_text(ax: Axes) -> float:
-    """Width in points from the left of the axes to the right of their cell, once names stand beside them."""
+    """Width in points from the left of the axes to the right of their cell, after room for row names."""
     width = axes_extent(ax)[0]
     names = [label.get_text() for label in ax.get_yticklabels()]
-    beside = max(text_width(names), 4 * SMALL) + 2 * SMALL  # numbers and a label at the least
+    beside = max(text_width(names), 4 * SMALL) + 2 * SMALL  # at least numbers and a label
     return 1.27 * width - beside if _managed(ax) else width
 
 
 def _managed(ax: Axes) -> bool:
-    """Whether a constrained layout makes room for what stands beside the axes."""
+    """Whether a constrained layout makes room for labels around the axes."""
     engine = ax.figure.get_layout_engine()
     return engine is not None and not engine.adjust_compatible
 
 
 def axes_extent(ax: Axes) -> tuple[float, float]:
     """Width and height of the axes in points, before any layout."""
-    box, whole, points = ax.get_position(), ax.figure.bbox, 72.0 / ax.figure.dpi
-    return float(box.width * whole.width * points), float(box.height * whole.height * points)
+    box, figure, points = ax.get_position(), ax.figure.bbox, 72.0 / ax.figure.dpi
+    return float(box.width * figure.width * points), float(box.height * figure.height * points)
 
 
 def text_width(names: Sequence[str], size: float = SMALL) -> float:
-    """Width of the longest line in points, roughly."""
+    """Approximate width of the longest line in points."""
     return LETTER * size * max((len(line) for name in names for line in name.split("\n")), default=0)
 
 
 def most_lines(names: Sequence[str]) -> int:
-    """Lines of the tallest name."""
+    """Number of lines of the tallest name."""
     return max((name.count("\n") + 1 for name in names), default=1)
 
 
@@ -167,14 +167,14 @@ def list_size(names: Sequence[str]) -> tuple[float, float]:
 
 
 def grid_axes(n: int, width: float, height: float) -> Array:
-    """Axes of a new figure for n maps of that size, two to a row."""
+    """Axes of a new figure for n maps of this size, two per row."""
     rows, columns = -(-n // 2), min(n, 2)
     figure = new_figure(columns * width, rows * height)
     return np.asarray(figure.subplots(rows, columns, squeeze=False))
 
 
 def name_rows(ax: Axes, names: Sequence[str], positions: Array | None = None) -> None:
-    """Names at the rows, in letters that fit between them."""
+    """Set names of rows, in a font size that fits."""
     at = np.arange(len(names), dtype=float) if positions is None else positions
     low, high = sorted(ax.get_ylim())
     pitch = np.diff(at).min(initial=high - low) / max(high - low, 1.0) * axes_extent(ax)[1]
@@ -185,7 +185,7 @@ def name_rows(ax: Axes, names: Sequence[str], positions: Array | None = None) ->
 
 
 def name_columns(ax: Axes, names: Sequence[str], positions: Array | None = None) -> None:
-    """Names at the columns: small where they are short, slanted where they would not fit side by side."""
+    """Set names of columns, in a smaller font or rotated if they would not fit."""
     at = np.arange(len(names), dtype=float) if positions is None else positions
     low, high = sorted(ax.get_xlim())
     pitch = np.diff(at).min(initial=high - low) / max(high - low, 1.0) * 0.8 * axes_extent(ax)[0]
@@ -197,13 +197,13 @@ def name_columns(ax: Axes, names: Sequence[str], positions: Array | None = None)
 
 
 def remove_frame(ax: Axes) -> None:
-    """Heat maps need neither frame nor tick marks."""
+    """Remove frame and tick marks, for heat maps."""
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
 
 
 def add_colour_scale(ax: Axes, image: AxesImage, label: str, beside: bool = False) -> None:
-    """Colour bar as high as the axes; `beside` them there may be a map already."""
+    """Add a colour bar as high as the axes; `beside` leaves room for a map next to them."""
     pad = 0.03 + beside * (0.05 if _managed(ax) else 0.25)
     bar = ax.figure.colorbar(image, ax=ax, pad=pad, fraction=0.08, aspect=max(axes_extent(ax)[1] / 7.0, 6.0))
     bar.set_label(label, fontsize=SMALL)
@@ -212,13 +212,13 @@ def add_colour_scale(ax: Axes, image: AxesImage, label: str, beside: bool = Fals
 
 
 def symmetric_limit(values: Array) -> float:
-    """Largest size of any value, for the ends of a colour scale."""
+    """Largest absolute value, for the ends of a colour scale."""
     known = np.abs(values[np.isfinite(values)])
     return float(known.max(initial=0.0)) or 1.0
 
 
 def map_style(values: Array) -> dict[str, Any]:
-    """Colours for values that are signed or not."""
+    """Diverging colours for signed values, else sequential colours."""
     limit = symmetric_limit(values)
     if values.size and float(np.nanmin(values)) < 0.0:
         return {"cmap": DIVERGING, "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
@@ -226,7 +226,7 @@ def map_style(values: Array) -> dict[str, Any]:
 
 
 def write_numbers(ax: Axes, image: AxesImage, values: Array) -> None:
-    """The values in their cells, the largest of each row in bold."""
+    """Write the values into their cells, with the largest of each row in bold."""
     for i, row in enumerate(values):
         for j in np.flatnonzero(np.isfinite(row)):
             red, green, blue, _ = image.to_rgba(row[j])
@@ -241,12 +241,12 @@ def write_numbers(ax: Axes, image: AxesImage, values: Array) -> None:
 
 
 def line_style(a: int) -> dict[str, Any]:
-    """Colour and dashes of the line at a position."""
+    """Colour and dashes of the line with a given index."""
     return {"color": OKABE_ITO[a % len(OKABE_ITO)], "linestyle": DASHES[a // len(OKABE_ITO) % len(DASHES)]}
 
 
 def set_few_ticks(ax: Axes, values: Array) -> None:
-    """Ticks at the values themselves, as many as there is room for."""
+    """Set ticks at the values, as many as there is room for."""
     at = np.log(values) if ax.get_xscale() == "log" else values
     gap = 0.07 * float(np.ptp(at))
     kept = [0]
@@ -261,7 +261,7 @@ def set_few_ticks(ax: Axes, values: Array) -> None:
 def label_line_ends(
     ax: Axes, x: float, ends: Array, names: Sequence[str], colours: Sequence[str] | None = None
 ) -> None:
-    """Names at the right ends of lines, moved apart where they would overlap."""
+    """Write names at the right ends of lines, moved apart to avoid overlap."""
     low, high = ax.get_ylim()
     gap = 1.4 * SMALL * most_lines(names) * (high - low) / axes_extent(ax)[1]
     for a, (name, y) in enumerate(zip(names, spread(ends, gap, low, high), strict=True)):
@@ -290,8 +290,8 @@ def label_line_ends(
 def spread(positions: Array, gap: float, low: float, high: float) -> Array:
     """Positions at least `gap` apart, in the same order, moved as little as possible in least squares.
 
-    With ``z_i = y_i - i gap`` for sorted ``y`` the condition is that ``z`` never falls: isotonic regression.
-    They stay between `low` and `high` if there is room.
+    With ``z_i = y_i - i gap`` for sorted ``y`` the condition is that ``z`` does not decrease, which is
+    isotonic regression. Positions stay between `low` and `high` if there is room.
 
     Examples
     --------
