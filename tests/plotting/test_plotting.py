@@ -389,7 +389,7 @@ class TestCurves:
 
     def test_one_iteration_that_did_not_converge(self):
         model = SimpleNamespace(history_={"objective": [1.0]}, converged_=False)
-        assert plotting.objective(model).get_title(loc="left").startswith("Stopped")
+        assert plotting.objective(model).get_title(loc="left").startswith("Not converged")
 
     def test_agreement_marks_medians(self):
         result = contributions(3, 3)
