@@ -68,7 +68,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Mean over seeds of every score, with its spread (standard deviation) beside it."""
+        """Mean over seeds of every score, and its standard deviation."""
         groups = self.runs.groupby("method", sort=False)
         mean = groups[[*SCORES, "seconds", "iterations"]].mean()
         spread = groups[list(SCORES)].std(ddof=0).add_suffix("_sd")
@@ -103,7 +103,7 @@ def compare(
     n_clusters : int, optional
         The number of classes in `y` where None.
     n_jobs : int, optional
-        Fits that run side by side, as in scikit-learn; one BLAS thread each.
+        Number of parallel fits, as in scikit-learn, with one BLAS thread each.
     progress : bool, default=False
         Show a progress bar.
 
@@ -173,7 +173,7 @@ def standardised(views: Views) -> Views:
 
 
 def concatenated(views: Views) -> np.ndarray:
-    """All standardised features side by side; absent views are given their mean."""
+    """Concatenated standardised features; missing views are filled with means."""
     return SimpleImputer().fit_transform(np.asarray(standardised(views)))
 
 

@@ -1,4 +1,4 @@
-"""Whether clusterings of different samples tell the same story."""
+"""Agreement between clusterings of different subsamples."""
 
 from __future__ import annotations
 
