@@ -119,3 +119,19 @@ def test_messages_to_users_are_of_the_errors_of_viewloom():
     found = {name: list(bare_errors(text)) for name, text in texts.items()}
     assert {path: names for path, names in found.items() if names} == {}
     assert list(bare_errors("raise ValueError('a view is empty')")) == ["ValueError"]
+
+
+FACADES = sorted({path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__", "metrics"})
+
+
+@pytest.mark.parametrize("name", FACADES)
+def test_a_facade_passes_on_what_its_package_exports(name):
+    """It has no list of its own, so a name that is added to the package is public at once."""
+    tree = ast.parse((SOURCE / f"{name}.py").read_text(encoding="utf-8"))
+    imports = tree.body[1:]
+    assert ast.get_docstring(tree)
+    assert [alias.name for node in imports for alias in node.names] == ["*", "__all__"]
+    facade, home = import_module(f"viewloom.{name}"), import_module(imports[0].module)
+    assert facade.__all__ is home.__all__
+    for exported in home.__all__:
+        assert getattr(facade, exported) is getattr(home, exported)

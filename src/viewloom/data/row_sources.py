@@ -41,6 +41,8 @@ from viewloom.data.views import Views, is_multiview, named_parts
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
 
+__all__ = ["Blocks"]
+
 Array = np.ndarray
 BLOCK_ROWS = 16_384
 PARQUET_ROWS, PARQUET_BUFFER = 4096, 2**16  # rows decoded at a time; bytes of each column read at a time
