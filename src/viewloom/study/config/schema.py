@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
 
@@ -14,7 +14,9 @@ from viewloom.study.config.fields import (
     CodesPerColumn,
     File,
     Format,
+    Graph,
     KernelPerView,
+    Membership,
     Names,
     ParticipantsFormat,
     Share,
@@ -25,7 +27,6 @@ from viewloom.study.config.fields import (
 )
 from viewloom.study.wording import quoted
 
-GENOTYPES = ("plink", "plink-raw")
 NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
     "categorical", "levels",
@@ -101,7 +102,7 @@ class Participants(Source):
     def _guess(cls, value: Any, info: ValidationInfo) -> Any:
         """The format, where it is not given: any table will do."""
         found = readers.sniff(info.data["path"]) if value is None and "path" in info.data else value
-        return found if value is not None or found in get_args(ParticipantsFormat) else "table"
+        return found if value is not None or found in readers.participants_formats() else "table"
 
     @property
     def inputs(self) -> list[Path]:
@@ -215,8 +216,8 @@ class Model(Block):
     )
     theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
     gamma: Weight = Field(default=2.0, description="Large values even out the weights of views.")
-    graph: Literal["knn", "gaussian"] = "knn"
-    membership: Literal["simplex", "nonnegative"] = "simplex"
+    graph: Graph = "knn"
+    membership: Membership = "simplex"
     sharpness: Share = 0.5
     calibrate: bool = True
     normalize: bool = True
@@ -286,11 +287,12 @@ class Study(Block):
     def plan(self) -> dict[str, Any]:
         """Parameters of `preparation.Plan`: the block, and what participants and views add to it."""
         people, named = self.participants, self.preparation.genotypes
+        read_as = {name: readers.FORMATS[view.format] for name, view in self.views.items()}
         return {
             **self.preparation.model_dump(),
             "diagnosis": people and people.diagnosis,
             "site": people and people.site,
-            "genotypes": [n for n, view in self.views.items() if n in named or view.format in GENOTYPES],
+            "genotypes": [name for name, format in read_as.items() if name in named or format.genotypes],
         }
 
 

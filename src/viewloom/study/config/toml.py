@@ -6,7 +6,6 @@ would be right.
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -185,15 +184,14 @@ def _view_problems(study: Study) -> Iterator[Problem]:
 
 def _option_problems(source: Source, format: str, where: Where) -> Iterator[Problem]:
     """Options that the reader of this format does not have, and those it cannot do without."""
-    known = inspect.signature(readers.FORMATS[format]).parameters
+    known = readers.FORMATS[format].options
     for option in source.options:
         if option not in known:
             homes = [name for name in readers.FORMATS if readers.takes(name, option)]
             belongs = f"; it belongs to {quoted(homes)}" if homes else ""
             yield Problem((*where, option), f"not an option of format {format!r}{belongs}")
-    for option, parameter in known.items():
-        needed = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-        if needed and option not in source.options:
+    for option in readers.FORMATS[format].required:
+        if option not in source.options:
             yield Problem((*where, option), f"is missing; format {format!r} needs it")
 
 
