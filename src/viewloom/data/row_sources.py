@@ -98,13 +98,16 @@ class Blocks:
 
     def read(self, start: int, stop: int) -> Views:
         """Rows from start to stop as views."""
-        present = self.present_in(slice(start, stop))
-        return assemble(self.names, self.parts(start, stop), present, self.features)
+        return assemble(*self.portion(start, stop))
 
     def parts(self, start: int, stop: int) -> list[Any]:
         """Rows of every view as they can be sent elsewhere, to be put together there by `assemble`."""
         rows = slice(start, stop)
         return [source[rows] if _at_hand(source) else Stored(source, rows) for source in self.sources]
+
+    def portion(self, start: int, stop: int) -> tuple[list[str], list[Any], Array | None, Any]:
+        """All that `assemble` needs to make views of these rows in another process."""
+        return self.names, self.parts(start, stop), self.present_in(slice(start, stop)), self.features
 
     def present_in(self, rows: Any) -> Array | None:
         """Which of the rows have which view, where the data cannot say it."""

@@ -90,7 +90,7 @@ def check_nonnegative(views: Views, whom: str) -> Views:
     return views
 
 
-class _FactorisationClusterer(MultiviewClusterer):
+class FactorisationClusterer(MultiviewClusterer):
     """What the baselines share: start, solution, new samples. The parameters are those of the subclasses."""
 
     lam: Any
@@ -224,7 +224,7 @@ class _FactorisationClusterer(MultiviewClusterer):
         return tags
 
 
-class _SingleFactorisation(_FactorisationClusterer):
+class _SingleFactorisation(FactorisationClusterer):
     """One matrix, so there is no consensus and nothing to weigh."""
 
     lam = 0.0
@@ -411,7 +411,7 @@ class ConcatenatedNMF(_SingleFactorisation):
         self.history_["weights"] = [self.view_weights_] * self.n_iter_
 
 
-class MultiviewNMF(_FactorisationClusterer):
+class MultiviewNMF(FactorisationClusterer):
     """Multi-view non-negative matrix factorisation with a consensus ("MNMF", Eq. 2, and "AWMNMF", Eq. 3).
 
     It minimises::
@@ -481,7 +481,7 @@ class MultiviewNMF(_FactorisationClusterer):
     """
 
     _parameter_constraints: dict[str, list] = {  # noqa: RUF012
-        **_FactorisationClusterer._parameter_constraints,
+        **FactorisationClusterer._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="left")],
     }
     components_: list[Array]
