@@ -344,8 +344,9 @@ class TestFormat:
         )
         return folder
 
-    def test_a_study_is_drafted_checked_fitted_and_predicted(self, folder):
+    def test_a_study_is_drafted_checked_and_fitted(self, folder):
         from viewloom import runs, study
+        from viewloom.study.cohort import input_hashes
         from viewloom.study.drafting.draft import draft
 
         found = draft(folder)
@@ -354,6 +355,7 @@ class TestFormat:
         described = study.read_study(folder / "study.toml")
         assert described.views["rna"].format == "npz"
         assert study.check(described).problems == []
+        assert set(input_hashes(described)) == {"rna.npz", "mri.csv"}
         results = runs.analyse(described)
         assert set(results.model.view_names_) == {"rna", "mri"}
         assert len(results.model.labels_) == 60
@@ -364,13 +366,41 @@ class TestFormat:
         from viewloom.study.readers import sniff
 
         assert sniff(folder / "rna.npz") == "npz"
-        assert "npz" in json_schema()["$defs"]["View"]["properties"]["format"]["enum"]
+        keys = json_schema()["properties"]["views"]["additionalProperties"]["properties"]
+        assert "npz" in keys["format"]["enum"]
         (folder / "study.toml").write_text("[views.rna]\npath = 'rna.npz'\nformat = 'npy'\n")
         with pytest.raises(StudyError, match=r"must be one of .*'npz', got 'npy'; did you mean 'npz'"):
             read_study(folder / "study.toml")
         (folder / "study.toml").write_text("[views.rna]\npath = 'rna.npz'\nvisit = 'bl'\n")
         with pytest.raises(StudyError, match="visit: not an option of format 'npz'"):
             read_study(folder / "study.toml")
+
+    def test_an_option_of_its_own_is_a_key(self, folder):
+        from viewloom.study import StudyError, load, read_study
+        from viewloom.study.config.toml import json_schema
+        from viewloom.study.run.analysis import settings_of
+
+        with np.load(folder / "rna.npz") as file:
+            np.savez(folder / "rna.npz", ids=file["ids"], names=file["names"], counts=file["values"])
+        toml, block = folder / "study.toml", "[views.rna]\npath = 'rna.npz'\n"
+        toml.write_text(f"{block}array = 'counts'\n")
+        described = read_study(toml)
+        assert load(described).views["rna"].shape == (60, 5)
+        assert settings_of(described)["views"]["rna"]["array"] == "counts"
+        keys = json_schema()["properties"]["views"]["additionalProperties"]["properties"]
+        assert keys["array"]["anyOf"][0]["type"] == "string"
+        for wrong, message in {
+            "array = 3": r"line 3: views\.rna\.array: should be a valid string",
+            "aray = 'counts'": "unknown key; did you mean 'array'",
+            "array = 'counts'\ncolumns = 3": r"line 4: views\.rna\.columns: should be a valid list",
+            "format = 'table'\narray = 'counts'": "array: not an option of format 'table'; it belongs to",
+        }.items():
+            toml.write_text(block + wrong)
+            with pytest.raises(StudyError, match=message):
+                read_study(toml)
+        toml.write_text(block)
+        with pytest.raises(StudyError, match=r"rna\.npz: no array values; write it with"):
+            load(read_study(toml))
 
     @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"ids"])
     def test_a_damaged_file_is_refused(self, tmp_path, content):

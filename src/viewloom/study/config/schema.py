@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from viewloom.study import readers
 from viewloom.study.config.fields import (
@@ -181,6 +194,32 @@ class View(Source):
         return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
 
 
+def view_model() -> type[View]:
+    """`View` with the options of readers that it does not list: formats may be registered at any time."""
+    own: dict[str, Any] = {}
+    for format in readers.FORMATS.values():
+        for name, kind in format.own_options(View.model_fields).items():
+            own.setdefault(name, (kind | None, None))
+    return create_model("View", __base__=View, **own) if own else View
+
+
+class AnyView:
+    """Checks a block of a view by the `view_model` of the moment."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        model = view_model()
+        return handler(schema if model is View else model.__pydantic_core_schema__)
+
+    def _checked(self, value: Any, plain: Callable[[Any], View], info: ValidationInfo) -> View:
+        model = view_model()
+        return plain(value) if model is View else model.model_validate(value, context=info.context)
+
+
 class Preparation(Block):
     """``[preparation]``: learned from training subjects and kept with the model."""
 
@@ -262,7 +301,7 @@ class Study(Block):
 
     study: About = About()
     participants: Participants | None = None
-    views: dict[str, View]
+    views: dict[str, SerializeAsAny[Annotated[View, AnyView()]]]
     preparation: Preparation = Preparation()
     model: Model = Model()
     ids: Ids = Ids()

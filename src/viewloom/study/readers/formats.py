@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import Parameter, signature
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pandas as pd
 
@@ -14,6 +15,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers.text import NAMED, find_dialect
 
 PARQUET = (".parquet", ".pq")
+INTERNAL = ("numeric", "aside")  # parameters of readers that are no keys of study.toml
 
 
 def is_parquet(path: Path) -> bool:
@@ -91,6 +93,13 @@ class Format:
     def options(self) -> dict[str, Parameter]:
         """Parameters of the reader, the path among them."""
         return dict(signature(self.read).parameters)
+
+    def own_options(self, known: Collection[str]) -> dict[str, Any]:
+        """Types of the options that are keys of study.toml and not among the known ones."""
+        keys = {name for name, option in self.options.items() if option.kind is option.KEYWORD_ONLY}
+        own = sorted(keys - {*known, *INTERNAL})
+        kinds = get_type_hints(self.read, include_extras=True) if own else {}
+        return {name: kinds.get(name, Any) for name in own}
 
     @property
     def required(self) -> list[str]:
