@@ -403,6 +403,25 @@ class TestFormat:
         with pytest.raises(StudyError, match=r"rna\.npz: no array values; write it with"):
             load(read_study(toml))
 
+    def test_an_option_of_participants_is_a_key_too(self, folder, registries):
+        from viewloom.study import StudyError, read_study
+        from viewloom.study.readers import FORMATS, Format
+        from viewloom.study.readers.tables import read_table
+
+        def read_sheet(path, *, id: str, sheet: str, numeric: bool = True):
+            return read_table(path, id=id, numeric=numeric)
+
+        FORMATS["sheet"] = Format(read_sheet)
+        toml = folder / "study.toml"
+        people = "[views.mri]\npath = 'mri.csv'\nid = 'subject_id'\nformat = 'table'\n[participants]\n"
+        people += "path = 'mri.csv'\nid = 'subject_id'\nformat = 'sheet'\n"
+        toml.write_text(f"{people}sheet = 'a'\n")
+        assert read_study(toml) == read_study(toml)
+        assert read_study(toml).participants.options == {"id": "subject_id", "sheet": "a"}
+        toml.write_text(f"{people}array = 'a'\n")  # of views only
+        with pytest.raises(StudyError, match=r"participants\.array: unknown key"):
+            read_study(toml)
+
     @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"ids"])
     def test_a_damaged_file_is_refused(self, tmp_path, content):
         from viewloom.study import StudyError

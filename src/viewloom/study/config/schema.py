@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -44,6 +46,9 @@ NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
     "categorical", "levels",
 }  # fmt: skip
+
+
+S = TypeVar("S", bound="Source")
 
 
 class Block(BaseModel):
@@ -194,17 +199,28 @@ class View(Source):
         return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
 
 
-def view_model() -> type[View]:
-    """`View` with the options of readers that it does not list: formats may be registered at any time."""
-    own: dict[str, Any] = {}
-    for format in readers.FORMATS.values():
-        for name, kind in format.own_options(View.model_fields).items():
-            own.setdefault(name, (kind | None, None))
-    return create_model("View", __base__=View, **own) if own else View
+def extended(block: type[S]) -> type[S]:
+    """A block of a source with the options that only some readers have; formats may be added at any time."""
+    names = readers.participants_formats() if block is Participants else readers.FORMATS
+    known = {*View.model_fields, *Participants.model_fields}
+    own: dict[str, readers.Format] = {}
+    for format in map(readers.FORMATS.__getitem__, names):
+        own |= {option: format for option in format.own_options(known) if option not in own}
+    return _with_options(block, tuple(own.items())) if own else block
 
 
-class AnyView:
-    """Checks a block of a view by the `view_model` of the moment."""
+@lru_cache(maxsize=16)
+def _with_options(block: type[S], options: tuple[tuple[str, readers.Format], ...]) -> type[S]:
+    """The model of a block with more keys, each with the type that its reader gives it."""
+    fields: dict[str, Any] = {name: (format.own_options(())[name] | None, None) for name, format in options}
+    return create_model(block.__name__, __base__=block, **fields)
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Checks a block by the `extended` model of the moment."""
+
+    block: type[Source]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.with_info_wrap_validator_function(self._checked, handler(source))
@@ -212,12 +228,12 @@ class AnyView:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        model = view_model()
-        return handler(schema if model is View else model.__pydantic_core_schema__)
+        model = extended(self.block)
+        return handler(schema if model is self.block else model.__pydantic_core_schema__)
 
-    def _checked(self, value: Any, plain: Callable[[Any], View], info: ValidationInfo) -> View:
-        model = view_model()
-        return plain(value) if model is View else model.model_validate(value, context=info.context)
+    def _checked(self, value: Any, plain: Callable[[Any], Source], info: ValidationInfo) -> Source:
+        model = extended(self.block)
+        return plain(value) if model is self.block else model.model_validate(value, context=info.context)
 
 
 class Preparation(Block):
@@ -300,8 +316,8 @@ class Study(Block):
     """
 
     study: About = About()
-    participants: Participants | None = None
-    views: dict[str, SerializeAsAny[Annotated[View, AnyView()]]]
+    participants: SerializeAsAny[Annotated[Participants, Extended(Participants)]] | None = None
+    views: dict[str, SerializeAsAny[Annotated[View, Extended(View)]]]
     preparation: Preparation = Preparation()
     model: Model = Model()
     ids: Ids = Ids()

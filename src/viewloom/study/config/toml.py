@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from viewloom.study import readers
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, told
-from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, view_model
+from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.wording import CONTROL, nearest, quoted
 
@@ -162,7 +162,8 @@ def _instead(where: Where) -> str:
 def _block(where: Where) -> type[Block]:
     """The model of the block at a place."""
     name = ".".join(["views.<name>", *map(str, where[2:])] if where[:1] == ("views",) else map(str, where))
-    return view_model() if name == "views.<name>" else BLOCKS.get(name, Study)
+    block = BLOCKS.get(name, Study)
+    return extended(block) if issubclass(block, Source) else block
 
 
 def _view_problems(study: Study) -> Iterator[Problem]:
