@@ -345,7 +345,9 @@ class TestFormat:
         )
         return folder
 
-    def test_a_study_is_drafted_checked_and_fitted(self, folder):
+    def test_a_study_is_drafted_checked_fitted_and_predicted(self, folder, tmp_path):
+        pytest.importorskip("jinja2")
+        pytest.importorskip("matplotlib")
         from viewloom import runs, study
         from viewloom.study.cohort import input_hashes
         from viewloom.study.drafting.draft import draft
@@ -357,9 +359,10 @@ class TestFormat:
         assert described.views["rna"].format == "npz"
         assert study.check(described).problems == []
         assert set(input_hashes(described)) == {"rna.npz", "mri.csv"}
-        results = runs.analyse(described)
+        results = runs.run_study(described, tmp_path / "run")
         assert set(results.model.view_names_) == {"rna", "mri"}
-        assert len(results.model.labels_) == 60
+        found = runs.predict(tmp_path / "run", described)
+        assert (found["label"].to_numpy() == results.model.labels_).all()
 
     def test_the_format_is_guessed_and_listed(self, folder):
         from viewloom.study import StudyError, read_study
