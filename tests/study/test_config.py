@@ -18,6 +18,8 @@ from viewloom.study.config.schema import BLOCKS
 from viewloom.study.config.toml import Study, View, json_schema, read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation.fitted import Plan
+from viewloom.study.preparation.plan import CHOICES
+from viewloom.study.reading import TRANSFORMS
 from viewloom.study.wording import nearest
 
 SCHEMAS = ("View", "Model", "Participants")
@@ -155,6 +157,10 @@ class TestReading:
         elsewhere = {"diagnosis", "site"}  # keys of [participants]
         assert set(BLOCKS["preparation"].model_fields) == {field.name for field in fields(Plan)} - elsewhere
 
+    def test_choices_of_preparation_are_those_of_a_plan(self):
+        keys = json_schema()["$defs"]["Preparation"]["properties"]
+        assert {name: tuple(key["enum"]) for name, key in keys.items() if "enum" in key} == CHOICES
+
     def test_genotypes_are_plink_files_and_what_is_named(self, read):
         study = read(WHOLE.replace('impute = "knn"', "genotypes = 'mri'"))
         assert study.plan["genotypes"] == ["mri", "snp"]
@@ -167,6 +173,7 @@ class TestReading:
         assert set(one["enum"]) == set(each["additionalProperties"]["enum"]) == set(KERNELS) - {"precomputed"}
         assert set(model["graph"]["enum"]) == set(GRAPHS)
         assert set(model["membership"]["enum"]) == set(PROJECTIONS)
+        assert view["transform"]["enum"] == list(TRANSFORMS)
         for format in readers.FORMATS.values():
             options = {name for name, p in format.options.items() if p.kind is p.KEYWORD_ONLY}
             assert options - {"numeric", "aside"} <= set(View.model_fields)

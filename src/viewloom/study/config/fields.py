@@ -25,6 +25,7 @@ from viewloom.kernels.registry import KERNELS
 from viewloom.runtime.files import special
 from viewloom.solver.updates import PROJECTIONS
 from viewloom.study import readers
+from viewloom.study.ids import STYLES
 from viewloom.study.wording import CONTROL, nearest
 
 
@@ -59,6 +60,7 @@ ParticipantsFormat = Annotated[str, OneOf(readers.participants_formats)]
 Kernel = Annotated[str, OneOf(_kernels)]
 Graph = Annotated[str, OneOf(lambda: GRAPHS)]
 Membership = Annotated[str, OneOf(lambda: PROJECTIONS)]
+Match = Annotated[str, OneOf(lambda: STYLES)]
 
 
 def mistake(text: str) -> PydanticCustomError:

@@ -31,6 +31,7 @@ from viewloom.study.config.fields import (
     Format,
     Graph,
     KernelPerView,
+    Match,
     Membership,
     Names,
     ParticipantsFormat,
@@ -294,7 +295,7 @@ class Model(Block):
 class Ids(Block):
     """``[ids]``."""
 
-    match: Literal["exact", "adni", "bids"] = Field(
+    match: Match = Field(
         default="exact",
         description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
     )
