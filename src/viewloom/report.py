@@ -1,5 +1,4 @@
 """The report of a run: one HTML file."""
 
-from viewloom.study.report import figures, summarize, to_html, write_report
-
-__all__ = ["figures", "summarize", "to_html", "write_report"]
+from viewloom.study.report import *  # noqa: F403
+from viewloom.study.report import __all__ as __all__

@@ -1,26 +1,4 @@
 """Runs of studies: analyse, write the run folder, predict new subjects."""
 
-from viewloom.study.results import Results, Roles
-from viewloom.study.run import (
-    analyse,
-    predict,
-    prepare,
-    rewrite_report,
-    run_study,
-    search,
-    write,
-    write_predictions,
-)
-
-__all__ = [
-    "Results",
-    "Roles",
-    "analyse",
-    "predict",
-    "prepare",
-    "rewrite_report",
-    "run_study",
-    "search",
-    "write",
-    "write_predictions",
-]
+from viewloom.study.run import *  # noqa: F403
+from viewloom.study.run import __all__ as __all__

@@ -1,5 +1,4 @@
 """Simulated cohorts and toy data with known clusters."""
 
-from viewloom.data.simulated import Cohort, Truth, adni_like, blobs_views, feature_notes, rings, three_kinds
-
-__all__ = ["Cohort", "Truth", "adni_like", "blobs_views", "feature_notes", "rings", "three_kinds"]
+from viewloom.data.simulated import *  # noqa: F403
+from viewloom.data.simulated import __all__ as __all__

@@ -345,7 +345,8 @@ def test_the_scheduler_is_gone():
 def workers_without_nanny():
     """A client of two worker processes that nobody brings back."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
-    quiet = {"stderr": subprocess.DEVNULL, "env": {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}}
+    places = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    quiet = {"stderr": subprocess.DEVNULL, "env": {**os.environ, "PYTHONPATH": places}}
     with (
         distributed.LocalCluster(n_workers=0, **LOCAL) as local,
         distributed.Client(local, set_as_default=False) as client,

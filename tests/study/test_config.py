@@ -1,25 +1,28 @@
 """study.toml: what is read, and in which words mistakes are told."""
 
-import inspect
 import re
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from viewloom import KernelMultiviewNMF
+from viewloom.kernels.graphs import GRAPHS
 from viewloom.kernels.registry import KERNELS
+from viewloom.solver.updates import PROJECTIONS
 from viewloom.study import readers
 from viewloom.study.config.positions import line_of
 from viewloom.study.config.schema import BLOCKS
-from viewloom.study.config.toml import Format, Kernel, Study, View, json_schema, read_study
+from viewloom.study.config.toml import Study, View, json_schema, read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation.fitted import Plan
+from viewloom.study.preparation.plan import CHOICES
+from viewloom.study.reading import TRANSFORMS
 from viewloom.study.wording import nearest
 
+SCHEMAS = ("View", "Model", "Participants")
 GUIDE = Path(__file__).parents[2] / "docs/study.md"
 PEOPLE = """
 [participants]
@@ -154,17 +157,26 @@ class TestReading:
         elsewhere = {"diagnosis", "site"}  # keys of [participants]
         assert set(BLOCKS["preparation"].model_fields) == {field.name for field in fields(Plan)} - elsewhere
 
+    def test_choices_of_preparation_are_those_of_a_plan(self):
+        keys = json_schema()["$defs"]["Preparation"]["properties"]
+        assert {name: tuple(key["enum"]) for name, key in keys.items() if "enum" in key} == CHOICES
+
     def test_genotypes_are_plink_files_and_what_is_named(self, read):
         study = read(WHOLE.replace('impute = "knn"', "genotypes = 'mri'"))
         assert study.plan["genotypes"] == ["mri", "snp"]
 
     def test_formats_kernels_and_options_are_those_that_exist(self):
-        assert set(get_args(Format)) == set(readers.FORMATS)
-        assert set(get_args(Kernel)) == set(KERNELS) - {"precomputed"}
-        for reader in readers.FORMATS.values():
-            parameters = inspect.signature(reader).parameters.values()
-            options = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} - {"numeric", "aside"}
-            assert options <= set(View.model_fields)
+        view, model, people = (json_schema()["$defs"][name]["properties"] for name in SCHEMAS)
+        assert view["format"]["enum"] == list(readers.FORMATS)
+        assert people["format"]["enum"] == ["table", "adnimerge", "tadpole"]
+        one, each = model["kernel"]["oneOf"]
+        assert set(one["enum"]) == set(each["additionalProperties"]["enum"]) == set(KERNELS) - {"precomputed"}
+        assert set(model["graph"]["enum"]) == set(GRAPHS)
+        assert set(model["membership"]["enum"]) == set(PROJECTIONS)
+        assert view["transform"]["enum"] == list(TRANSFORMS)
+        for format in readers.FORMATS.values():
+            options = {name for name, p in format.options.items() if p.kind is p.KEYWORD_ONLY}
+            assert options - {"numeric", "aside"} <= set(View.model_fields)
 
     def test_the_schema_knows_every_block(self):
         schema = json_schema()

@@ -40,6 +40,8 @@ from viewloom.data.views import Views, is_multiview, named_parts
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
 
+__all__ = ["Blocks"]
+
 Array = np.ndarray
 BLOCK_ROWS = 16_384
 PARQUET_ROWS, PARQUET_BUFFER = 4096, 2**16  # rows decoded at a time; bytes of each column read at a time
@@ -95,13 +97,16 @@ class Blocks:
 
     def read(self, start: int, stop: int) -> Views:
         """Read the rows from start to stop as views."""
-        present = self.present_in(slice(start, stop))
-        return assemble(self.names, self.parts(start, stop), present, self.features)
+        return assemble(*self.portion(start, stop))
 
     def parts(self, start: int, stop: int) -> list[Any]:
         """Rows of every view in a form that can be sent to a worker, where `assemble` joins them."""
         rows = slice(start, stop)
         return [source[rows] if _at_hand(source) else StoredRows(source, rows) for source in self.sources]
+
+    def portion(self, start: int, stop: int) -> tuple[list[str], list[Any], Array | None, Any]:
+        """All that `assemble` needs to make views of these rows in another process."""
+        return self.names, self.parts(start, stop), self.present_in(slice(start, stop)), self.features
 
     def present_in(self, rows: Any) -> Array | None:
         """Mask of the views that rows have; None if it follows from the data."""

@@ -143,23 +143,8 @@ ORACLE = "ours, Gaussian (oracle)"
 
 
 def all_methods(views: Views) -> list[Method]:
-    """The rows of the paper's table, those of our own, and k-means."""
-    paper = [
-        *(Method(f"SV {name}", _single_view, _only(name)) for name in views.names),
-        Method("CNMF", lambda k, s: ConcatenatedNMF(k, random_state=s), _filled_nonnegative),
-        Method("MNMF", lambda k, s: MultiviewNMF(k, random_state=s), nonnegative),
-        Method("AWMNMF", lambda k, s: MultiviewNMF(k, gamma=2.0, random_state=s), nonnegative),
-        Method("published form", _published, standardised),
-    ]
-    ours = [
-        _ours("linear", "linear"),
-        *(_ours(f"polynomial d={d}", Polynomial(degree=d)) for d in (1, 2, 3)),
-        _ours("Gaussian", Gaussian(SIGMA_GRID)),
-        *(_ours(f"Gaussian (oracle) {sigma:g}", Gaussian(float(sigma))) for sigma in SIGMA_GRID),
-        _ours("diffusion", "diffusion"),
-    ]
-    plain = Method("k-means", lambda k, s: KMeans(k, n_init=10, random_state=s), concatenated)
-    return [*paper, plain, *ours]
+    """A row for each single view, and those of `METHODS`."""
+    return [*(Method(f"SV {name}", _single_view, _only(name)) for name in views.names), *METHODS]
 
 
 def nonnegative(views: Views) -> Views:
@@ -205,6 +190,20 @@ def _ours(label: str, kernel: Any) -> Method:
         return KernelMultiviewNMF(k, kernel=kernel, random_state=seed)
 
     return Method(f"ours, {label}", make, lambda views: views)
+
+
+METHODS: list[Method] = [  # beside single views: the rows of the paper's table, k-means and ours
+    Method("CNMF", lambda k, s: ConcatenatedNMF(k, random_state=s), _filled_nonnegative),
+    Method("MNMF", lambda k, s: MultiviewNMF(k, random_state=s), nonnegative),
+    Method("AWMNMF", lambda k, s: MultiviewNMF(k, gamma=2.0, random_state=s), nonnegative),
+    Method("published form", _published, standardised),
+    Method("k-means", lambda k, s: KMeans(k, n_init=10, random_state=s), concatenated),
+    _ours("linear", "linear"),
+    *(_ours(f"polynomial d={d}", Polynomial(degree=d)) for d in (1, 2, 3)),
+    _ours("Gaussian", Gaussian(SIGMA_GRID)),
+    *(_ours(f"Gaussian (oracle) {sigma:g}", Gaussian(float(sigma))) for sigma in SIGMA_GRID),
+    _ours("diffusion", "diffusion"),
+]
 
 
 def _chosen(methods: list[Method], names: Iterable[str] | None) -> list[Method]:

@@ -14,7 +14,7 @@ k x m matrix ``G Z``, which can be added up over blocks of samples.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.linalg
@@ -214,6 +214,10 @@ class Factored(Stored, tag="factor", fields=("Z",)):
     def trace(self) -> float:
         """Sum of the diagonal."""
         return float(self.diagonal().sum(dtype=np.float64))
+
+    def astype(self, dtype: Any) -> Self:
+        """The same in another precision."""
+        return self.from_state({**self.state(), "Z": self.Z.astype(dtype, copy=False)})
 
     def moments(self) -> Moments:
         """Sums over samples that determine the spectrum; the sums of several blocks can be added."""

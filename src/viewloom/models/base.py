@@ -14,6 +14,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from viewloom.data.alignment import align, check_trainable
@@ -26,6 +27,7 @@ from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 from viewloom.runtime.user_warnings import warn_user
+from viewloom.solver.teams import TEAMS
 
 Array = np.ndarray
 COLLAPSED = 0.9  # weight of a single view from which a warning is issued
@@ -59,7 +61,11 @@ class MultiviewClusterer(
 
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is invalid."""
-        self._validate_params()
+        constraints = dict(self._parameter_constraints)
+        if "backend" in constraints:  # backends may have been registered since the class was made
+            constraints["backend"] = [StrOptions({"auto", *TEAMS})]
+        name = type(self).__name__
+        validate_parameter_constraints(constraints, self.get_params(deep=False), caller_name=name)
 
     def check_input(self, X: Any) -> None:
         """Raise the errors that `fit` would raise for parameters or views, without fitting."""

@@ -90,7 +90,7 @@ def check_nonnegative(views: Views, whom: str) -> Views:
     return views
 
 
-class _FactorisationClusterer(MultiviewClusterer):
+class FactorisationClusterer(MultiviewClusterer):
     """Base class of the baselines: initialisation, solution, new samples. Subclasses set the parameters."""
 
     lam: Any
@@ -232,7 +232,7 @@ class _FactorisationClusterer(MultiviewClusterer):
         return tags
 
 
-class _SingleFactorisation(_FactorisationClusterer):
+class _SingleFactorisation(FactorisationClusterer):
     """Base class for one matrix, without consensus and view weights."""
 
     lam = 0.0
@@ -429,7 +429,7 @@ class ConcatenatedNMF(_SingleFactorisation):
         self.history_["weights"] = [self.view_weights_] * self.n_iter_
 
 
-class MultiviewNMF(_FactorisationClusterer):
+class MultiviewNMF(FactorisationClusterer):
     """Multi-view non-negative matrix factorisation with a consensus ("MNMF", Eq. 2, and "AWMNMF", Eq. 3).
 
     It minimises::
@@ -504,7 +504,7 @@ class MultiviewNMF(_FactorisationClusterer):
     """
 
     _parameter_constraints: dict[str, list] = {  # noqa: RUF012
-        **_FactorisationClusterer._parameter_constraints,
+        **FactorisationClusterer._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="left")],
     }
     components_: list[Array]

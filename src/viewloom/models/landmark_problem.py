@@ -68,8 +68,8 @@ def tied(landmarks: Problem, samples: NewSamples, project: Callable[[Array], Arr
     blocks = []
     for a, view in enumerate(landmarks.views):
         if a in crosses:
-            Z = view.kernel.place(crosses[a], shared_graph).Z.astype(dtype, copy=False)
-            blocks.append(ViewBlock(Factored(Z), _ties(view, crosses[a], dtype), samples.rows[a]))
+            operator = view.kernel.place(crosses[a], shared_graph).astype(dtype)
+            blocks.append(ViewBlock(operator, _ties(view, crosses[a], dtype), samples.rows[a]))
         else:
             blocks.append(_nobody(view, dtype))
     return Shard(blocks, project, rho)

@@ -19,20 +19,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain, groupby
 from math import inf
-from operator import add
 from typing import Any
 
 import scipy.sparse as sp
 
-from viewloom.data.row_sources import Blocks, StoredRows, assemble, is_lazy
+from viewloom.data.row_sources import Blocks, StoredRows, is_lazy
 from viewloom.runtime.errors import InputError, MissingPackageError, WorkerError
-from viewloom.runtime.threads import one_blas_thread, one_openmp_thread, one_thread
+from viewloom.runtime.threads import one_blas_thread, one_openmp_thread
 from viewloom.solver.shard import Shard
+from viewloom.solver.teams import Make, add_up, build
 
-Make = Callable[[Any], Shard]
 ATTEMPTS, PAUSE_SECONDS = 4, 0.5  # attempts to complete a call when workers are lost, and the pause between
 RESTART_SECONDS = 10.0  # time for a nanny to restart a lost worker, before other workers replace it
 LONELY_SECONDS = 60.0  # the same if there are no other workers
@@ -67,7 +65,7 @@ class Call:
         given = [self.args] * len(shards) if self.parts is None else [(part,) for part in self.parts]
         with one_blas_thread():
             found = list(pool.map(lambda shard, args: self.function(shard, *args), shards, given))
-        return _add_up(found) if self.summed else found
+        return add_up(found) if self.summed else found
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class Cluster:
 
     def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
         """Lists added up over shards, first on every worker."""
-        return _add_up(self._run(Call(function, args, summed=True)))
+        return add_up(self._run(Call(function, args, summed=True)))
 
     def _run(self, call: Call) -> list[list[Any]]:
         """Results of every lot; lots whose worker is lost are rebuilt and repeat the logged calls."""
@@ -330,12 +328,6 @@ def deal_out(blocks: Blocks, count: int) -> list[Lot]:
     return lots
 
 
-def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
-    """Make a shard, on the worker that will hold it."""
-    with one_thread():
-        return make(assemble(names, parts, present, features))
-
-
 def keep_freed_memory() -> None:
     """Let a worker reuse freed memory.
 
@@ -415,7 +407,3 @@ def _received(future: Any, alive: Callable[[], bool]) -> Any:
                 return future.result()
             if not alive():
                 raise Lost from None
-
-
-def _add_up(parts: list[list[Any]]) -> list[Any]:
-    return [reduce(add, view) for view in zip(*parts, strict=True)]

@@ -14,7 +14,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from viewloom.data.row_sources import Blocks, is_lazy
+from viewloom.data.row_sources import Blocks, assemble, is_lazy
 from viewloom.runtime.progress import no_progress, with_progress
 from viewloom.runtime.threads import one_openmp_thread, one_thread
 from viewloom.solver.shard import Shard, Team
@@ -85,6 +85,12 @@ def add_up(parts: list[list[Any]]) -> list[Any]:
     return [reduce(add, view) for view in zip(*parts, strict=True)]
 
 
+def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
+    """A shard of a `Blocks.portion`, in the process that will hold it."""
+    with one_thread():
+        return make(assemble(names, parts, present, features))
+
+
 def on_cluster(make: Make, blocks: Blocks, advance: Advance = no_progress) -> Team:
     """A team on the workers of the running Dask client, which make their shards at the first call."""
     from viewloom.solver.dask_team import Cluster
@@ -92,7 +98,7 @@ def on_cluster(make: Make, blocks: Blocks, advance: Advance = no_progress) -> Te
     return Cluster.of(make, blocks)
 
 
-TEAMS: dict[str, Gather] = {
+TEAMS: dict[str, Gather] = {  # by the values of `backend`, beside "auto"
     "serial": Serial.of,
     "threads": Threads.of,
     "dask": on_cluster,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from inspect import signature
 from math import lgamma, log
 
 import numpy as np
@@ -55,7 +54,7 @@ def named_elsewhere(study: Study) -> Why:
 
 def _keys(source: Participants | View, block: str) -> Why:
     """The columns of ids and visits of a source."""
-    default = getattr(signature(readers.FORMATS[source.format]).parameters.get("id"), "default", None)
+    default = getattr(readers.FORMATS[source.format].options.get("id"), "default", None)
     given = {"id": source.id or default, "visit_column": source.visit_column}
     return {folded(name): f"{key} of {block}" for key, name in given.items() if isinstance(name, str)}
 

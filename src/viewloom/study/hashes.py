@@ -7,21 +7,23 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from viewloom.study import readers
 from viewloom.study.config.schema import Participants, Study, View
 from viewloom.study.errors import StudyError
-
-COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read with the one that is named
 
 
 def input_hashes(study: Study) -> dict[str, str]:
     """SHA-256 of every file and folder that the study reads, by path relative to the study file.
 
-    A folder has one hash, over its statistics files and their names: these may be ids, and are not told.
+    A folder has one hash, over the files that are read and their names: these may be ids, and are not told.
     """
     sources: list[Participants | View] = [*study.views.values(), *filter(None, [study.participants])]
-    paths = {path for source in sources for path in source.inputs}
-    parts = sorted({part for path in paths for part in _companions(path)})
-    return {_relative(path, study.path.parent): _sha256(path) for path in parts}
+    folder, hashes = study.path.parent, {}
+    for source in sources:
+        format = readers.FORMATS[source.format]
+        for part in {part for path in source.inputs for part in _companions(path, format)}:
+            hashes[_relative(part, folder)] = _sha256(part, format.contents)
+    return dict(sorted(hashes.items()))
 
 
 def check_unchanged(before: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -31,9 +33,9 @@ def check_unchanged(before: Mapping[str, str], now: Mapping[str, str]) -> None:
         raise StudyError(f"{changed[0]}: changed while the study was running; run it again.")
 
 
-def _companions(path: Path) -> list[Path]:
+def _companions(path: Path, format: readers.Format) -> list[Path]:
     """A file and those that belong to it."""
-    others = [path.with_suffix(suffix) for suffix in COMPANIONS.get(path.suffix.lower(), ())]
+    others = [path.with_suffix(suffix) for suffix in format.companions]
     return [path, *(other for other in others if other.is_file())]
 
 
@@ -41,13 +43,13 @@ def _relative(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Path, contents: str = "*") -> str:
     if path.is_file():
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     lines = [
         f"{_relative(part, path)} {_sha256(part)}\n"
-        for part in sorted(path.rglob("*.stats"))
+        for part in sorted(path.rglob(contents))
         if part.is_file()
     ]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -74,7 +74,7 @@ def best_style(a: Iterable[object], b: Iterable[object]) -> tuple[str, int]:
 def styles_of(ids: Iterable[object]) -> list[str]:
     """All styles, the likeliest first for these ids: that of ADNI where there are PTIDs."""
     adni = any(PTID.search(str(id)) for id in ids)
-    return ["exact", "adni", "bids"] if adni else ["exact", "bids", "adni"]
+    return sorted(STYLES, key=["exact", "adni" if adni else "bids"].__contains__, reverse=True)
 
 
 def _exact(text: str) -> str:

@@ -25,7 +25,6 @@ from viewloom.study.wording import counted, folded, nearest, note
 
 CHECK = "check visit and missing_codes"
 LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
-TAKE_SEVERAL = {"freesurfer-table"}  # formats whose reader joins files itself
 
 
 def read_view(
@@ -182,7 +181,8 @@ def _has_codes(source: Participants | View) -> bool:
 
 def _sources(view: View) -> list[Path | list[Path]]:
     """What to give the reader, call by call."""
-    return [view.source] if view.path or view.format in TAKE_SEVERAL else list(view.paths or [])
+    together = view.path is not None or readers.FORMATS[view.format].several
+    return [view.source] if together else list(view.paths or [])
 
 
 def _read(

@@ -3,21 +3,64 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
+from viewloom.kernels.graphs import GRAPHS
+from viewloom.kernels.pairwise import Precomputed
+from viewloom.kernels.registry import KERNELS
 from viewloom.runtime.files import special
+from viewloom.solver.updates import PROJECTIONS
+from viewloom.study import readers
+from viewloom.study.ids import STYLES
 from viewloom.study.wording import CONTROL, nearest
 
-Format = Literal[
-    "table", "long", "freesurfer", "freesurfer-table", "ucsffsx", "adnimerge", "tadpole", "fdg",
-    "plink", "plink-raw", "h5mu", "h5ad",
-]  # fmt: skip
-ParticipantsFormat = Literal["table", "adnimerge", "tadpole"]
-Kernel = Literal["linear", "polynomial", "gaussian", "cosine", "diffusion"]
+
+@dataclass(frozen=True)
+class OneOf:
+    """A text that must be one of the names of a registry, as it is when the text is checked."""
+
+    names: Callable[[], Iterable[str]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._checked)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.names())}
+
+    def _checked(self, value: Any) -> str:
+        known = list(self.names())
+        if not isinstance(value, str) or value not in known:
+            raise PydanticKnownError("literal_error", {"expected": ", ".join(map(repr, known))})
+        return value
+
+
+def _kernels() -> list[str]:
+    """Kernels of tables; a study has no kernel matrices."""
+    return [name for name, kernel in KERNELS.items() if kernel is not Precomputed]
+
+
+Format = Annotated[str, OneOf(lambda: readers.FORMATS)]
+ParticipantsFormat = Annotated[str, OneOf(readers.participants_formats)]
+Kernel = Annotated[str, OneOf(_kernels)]
+Graph = Annotated[str, OneOf(lambda: GRAPHS)]
+Membership = Annotated[str, OneOf(lambda: PROJECTIONS)]
+Match = Annotated[str, OneOf(lambda: STYLES)]
 
 
 def mistake(text: str) -> PydanticCustomError:

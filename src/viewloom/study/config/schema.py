@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from viewloom.study import readers
 from viewloom.study.config.fields import (
@@ -14,7 +29,10 @@ from viewloom.study.config.fields import (
     CodesPerColumn,
     File,
     Format,
+    Graph,
     KernelPerView,
+    Match,
+    Membership,
     Names,
     ParticipantsFormat,
     Share,
@@ -25,11 +43,13 @@ from viewloom.study.config.fields import (
 )
 from viewloom.study.wording import quoted
 
-GENOTYPES = ("plink", "plink-raw")
 NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
     "categorical", "levels",
 }  # fmt: skip
+
+
+S = TypeVar("S", bound="Source")
 
 
 class Block(BaseModel):
@@ -101,7 +121,7 @@ class Participants(Source):
     def _guess(cls, value: Any, info: ValidationInfo) -> Any:
         """The format, where it is not given: any table will do."""
         found = readers.sniff(info.data["path"]) if value is None and "path" in info.data else value
-        return found if value is not None or found in get_args(ParticipantsFormat) else "table"
+        return found if value is not None or found in readers.participants_formats() else "table"
 
     @property
     def inputs(self) -> list[Path]:
@@ -180,6 +200,43 @@ class View(Source):
         return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
 
 
+def extended(block: type[S]) -> type[S]:
+    """A block of a source with the options that only some readers have; formats may be added at any time."""
+    names = readers.participants_formats() if block is Participants else readers.FORMATS
+    known = {*View.model_fields, *Participants.model_fields}
+    own: dict[str, readers.Format] = {}
+    for format in map(readers.FORMATS.__getitem__, names):
+        own |= {option: format for option in format.own_options(known) if option not in own}
+    return _with_options(block, tuple(own.items())) if own else block
+
+
+@lru_cache(maxsize=16)
+def _with_options(block: type[S], options: tuple[tuple[str, readers.Format], ...]) -> type[S]:
+    """The model of a block with more keys, each with the type that its reader gives it."""
+    fields: dict[str, Any] = {name: (format.own_options(())[name] | None, None) for name, format in options}
+    return create_model(block.__name__, __base__=block, **fields)
+
+
+@dataclass(frozen=True)
+class Extended:
+    """Checks a block by the `extended` model of the moment."""
+
+    block: type[Source]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_wrap_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        model = extended(self.block)
+        return handler(schema if model is self.block else model.__pydantic_core_schema__)
+
+    def _checked(self, value: Any, plain: Callable[[Any], Source], info: ValidationInfo) -> Source:
+        model = extended(self.block)
+        return plain(value) if model is self.block else model.model_validate(value, context=info.context)
+
+
 class Preparation(Block):
     """``[preparation]``: learned from training subjects and kept with the model."""
 
@@ -215,8 +272,8 @@ class Model(Block):
     )
     theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
     gamma: Weight = Field(default=2.0, description="Large values even out the weights of views.")
-    graph: Literal["knn", "gaussian"] = "knn"
-    membership: Literal["simplex", "nonnegative"] = "simplex"
+    graph: Graph = "knn"
+    membership: Membership = "simplex"
     sharpness: Share = 0.5
     calibrate: bool = True
     normalize: bool = True
@@ -238,7 +295,7 @@ class Model(Block):
 class Ids(Block):
     """``[ids]``."""
 
-    match: Literal["exact", "adni", "bids"] = Field(
+    match: Match = Field(
         default="exact",
         description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
     )
@@ -260,8 +317,8 @@ class Study(Block):
     """
 
     study: About = About()
-    participants: Participants | None = None
-    views: dict[str, View]
+    participants: SerializeAsAny[Annotated[Participants, Extended(Participants)]] | None = None
+    views: dict[str, SerializeAsAny[Annotated[View, Extended(View)]]]
     preparation: Preparation = Preparation()
     model: Model = Model()
     ids: Ids = Ids()
@@ -286,11 +343,12 @@ class Study(Block):
     def plan(self) -> dict[str, Any]:
         """Parameters of `preparation.Plan`: the block, and what participants and views add to it."""
         people, named = self.participants, self.preparation.genotypes
+        read_as = {name: readers.FORMATS[view.format] for name, view in self.views.items()}
         return {
             **self.preparation.model_dump(),
             "diagnosis": people and people.diagnosis,
             "site": people and people.site,
-            "genotypes": [n for n, view in self.views.items() if n in named or view.format in GENOTYPES],
+            "genotypes": [name for name, format in read_as.items() if name in named or format.genotypes],
         }
 
 

@@ -6,7 +6,6 @@ would be right.
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 from viewloom.study import readers
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, told
-from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View
+from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.wording import CONTROL, nearest, quoted
 
@@ -163,7 +162,8 @@ def _instead(where: Where) -> str:
 def _block(where: Where) -> type[Block]:
     """The model of the block at a place."""
     name = ".".join(["views.<name>", *map(str, where[2:])] if where[:1] == ("views",) else map(str, where))
-    return BLOCKS.get(name, Study)
+    block = BLOCKS.get(name, Study)
+    return extended(block) if issubclass(block, Source) else block
 
 
 def _view_problems(study: Study) -> Iterator[Problem]:
@@ -185,15 +185,14 @@ def _view_problems(study: Study) -> Iterator[Problem]:
 
 def _option_problems(source: Source, format: str, where: Where) -> Iterator[Problem]:
     """Options that the reader of this format does not have, and those it cannot do without."""
-    known = inspect.signature(readers.FORMATS[format]).parameters
+    known = readers.FORMATS[format].options
     for option in source.options:
         if option not in known:
             homes = [name for name in readers.FORMATS if readers.takes(name, option)]
             belongs = f"; it belongs to {quoted(homes)}" if homes else ""
             yield Problem((*where, option), f"not an option of format {format!r}{belongs}")
-    for option, parameter in known.items():
-        needed = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-        if needed and option not in source.options:
+    for option in readers.FORMATS[format].required:
+        if option not in source.options:
             yield Problem((*where, option), f"is missing; format {format!r} needs it")
 
 

@@ -32,8 +32,6 @@ from viewloom.study.wording import counted
 MANY = 20  # files of like names; more are files of single subjects or regions
 MOST_OPENED = 400  # files that may be tables
 SAMPLED = 3  # files of like names that are opened
-ADNI = ("adnimerge", "tadpole", "ucsffsx", "fdg")
-PEOPLE_FORMATS = ("table", "adnimerge", "tadpole")
 PEOPLE_NAMES = re.compile(
     r"(?i).*(participants?|subjects?|demograph|clinical|covariate|pheno|diagnos|metadata|info)"
 )
@@ -109,7 +107,7 @@ def find(folder: Path) -> Found:
 
 def likely_people(table: Table) -> bool:
     """Whether a table tells who the subjects are."""
-    if table.format not in PEOPLE_FORMATS:
+    if table.format not in readers.participants_formats():
         return False
     about = [name for name in table.clinical if name not in named(table.header, columns.OTHERS)]
     hinted = bool(PEOPLE_NAMES.match(table.path.stem)) and bool(about)
@@ -166,17 +164,17 @@ def _plink(bed: Path, beside: list[Path]) -> Candidate:
 
 
 def _is_text(path: Path, found: Found) -> bool:
-    """Whether a file may be a table; others are told or become candidates."""
-    suffix = path.suffix.lower()
+    """Whether a file may be opened as a table; others are told or become candidates."""
     if path.name == "study.toml":
         found.pass_over(path, "a study file of viewloom")
         return False
-    by_name = kinds.known_as(path)
+    owner = readers.owner(path)
+    by_name = kinds.known_as(path) if owner is None else None
     if by_name is not None:
         broken = kinds.unreadable_as(path) if path.is_symlink() else None
         found.pass_over(path, broken or by_name)
         return False
-    if suffix in (".h5ad", ".h5mu"):
+    if owner in ("h5ad", "h5mu"):
         _matrices(path, found)
         return False
     return True
@@ -220,7 +218,7 @@ def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
 
 def _look_at_texts(paths: Sequence[Path], found: Found) -> None:
     """Candidates of all files that may be tables; of many files of like names only a few are opened."""
-    opened: dict[Path, Table | str] = {}
+    opened: dict[Path, Table | Candidate | str] = {}
     late: list[Path] = []
     for alike in _alike(paths, found.folder):
         if len(alike) > MANY or len(opened) > MOST_OPENED:
@@ -259,9 +257,12 @@ def _pass_alike(alike: Sequence[Path], found: Found) -> None:
     found.passed += [(path.relative_to(found.folder).as_posix(), why, 1) for path in alike]
 
 
-def _opened(path: Path, known: Iterable[str]) -> Table | str:
-    """The table, or why it is none."""
+def _opened(path: Path, known: Iterable[str]) -> Table | Candidate | str:
+    """The table, or the view of a format with nothing to choose; or why it is none."""
     try:
+        format = readers.sniff(path)
+        if format is not None and format not in SETTINGS:
+            return _by_reader(path, format)
         broken = None if path.suffix.lower() in (".parquet", ".pq") else kinds.unreadable_as(path)
         return broken or look_at(path, known)
     except Unusable as error:
@@ -270,6 +271,20 @@ def _opened(path: Path, known: Iterable[str]) -> Table | str:
         return f"cannot be read ({error.strerror})"
     except (ValueError, MemoryError) as error:  # of parsers, on what is no table
         return f"cannot be read as a table ({type(error).__name__})"
+
+
+def _by_reader(path: Path, format: str) -> Candidate | str:
+    """A view as its reader finds it without any options."""
+    required = readers.FORMATS[format].required
+    if required:
+        return f"format {format!r}, which needs {' and '.join(required)}; write its block by hand"
+    try:
+        frame = readers.FORMATS[format](path)
+    except (StudyError, ImportError) as error:
+        return str(error).removeprefix(f"{path.name}: ").rstrip(".")
+    ids, features = [[str(name) for name in axis] for axis in (frame.index, frame.columns)]
+    said = f"{counted(len(ids), 'subject')}, {counted(len(features), 'column')} of numbers, format {format!r}"
+    return Candidate(path.stem, [path], format, {}, ids, features, [said])
 
 
 def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
@@ -288,8 +303,11 @@ def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
             table.ids.sort(key=lambda name: -shared[name])
 
 
-def _sort_in(path: Path, table: Table | str, found: Found) -> None:
+def _sort_in(path: Path, table: Table | Candidate | str, found: Found) -> None:
     """Make a table of participants or a candidate of a table, or say why it is neither."""
+    if isinstance(table, Candidate):
+        found.views.append(table)
+        return
     if isinstance(table, str):
         found.pass_over(path, table)
         return
@@ -322,7 +340,7 @@ def _nothing_in(table: Table) -> str:
 
 def _table_view(table: Table) -> Candidate | None:
     """The view that the measures of a table make; None without measures."""
-    settings = SETTINGS.get(table.format, _nothing)(table)
+    settings = SETTINGS[table.format](table)
     if settings is None:
         return None
     said = [f"{counted(len(table.subjects()), 'subject')}{'' if table.whole else ' in the first lines'}"]
@@ -397,9 +415,10 @@ def _genotypes(table: Table) -> dict[str, Any]:
 
 
 GENOTYPES = {"min_maf": 0.01, "min_call_rate": 0.95}
-SETTINGS = {
+SETTINGS = {  # formats of texts of which something is to be chosen; the readers of others are asked
     "table": _table_settings,
     "long": _table_settings,
+    "freesurfer-table": _nothing,
     "plink-raw": _genotypes,
     "adnimerge": _merged_settings,
     "tadpole": _merged_settings,

@@ -11,8 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from viewloom.study import readers
 from viewloom.study.drafting import columns
-from viewloom.study.drafting.candidates import ADNI, PEOPLE_NAMES, Candidate, Found, likely_people
+from viewloom.study.drafting.candidates import PEOPLE_NAMES, Candidate, Found, likely_people
 from viewloom.study.drafting.columns import named
 from viewloom.study.drafting.tables import Table
 from viewloom.study.ids import canonical_ids, styles_of
@@ -21,14 +22,6 @@ from viewloom.study.wording import counted
 SAME = 0.9  # share of columns in common, from which tables hold the same measures
 ALIKE = 0.5  # share of columns in common, from which tables of other subjects are one view
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
-STACKED = (
-    "table",
-    "plink",
-    "plink-raw",
-    "h5ad",
-    "h5mu",
-    "freesurfer-table",
-)  # formats of which a view may have several files
 
 
 @dataclass
@@ -160,7 +153,7 @@ def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _same_subjects_other_variants(one: Candidate, other: Candidate) -> bool:
-    if one.format != other.format or one.format not in ("plink", "plink-raw"):
+    if one.format != other.format or not readers.FORMATS[one.format].genotypes:
         return False
     alike = {_without_number(path) for path in (*one.paths, *other.paths)}
     return len(alike) == 1 and set(one.ids) == set(other.ids) and not set(one.features) & set(other.features)
@@ -225,7 +218,7 @@ def _nearest(view: Candidate, kept: Sequence[Candidate]) -> tuple[Candidate | No
     shares = {
         n: _share(set(view.features), set(other.features))
         for n, other in enumerate(kept)
-        if view.format == other.format and view.format in STACKED and _same_reading(view, other)
+        if view.format == other.format and _same_reading(view, other)
     }
     likely = {n: share for n, share in shares.items() if share >= ALIKE or _held(view, kept[n]) >= SAME}
     best = max(likely, key=lambda n: likely[n], default=None)
@@ -291,8 +284,9 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
 def _match(views: Sequence[Candidate], people: Sequence[Table]) -> str:
     """How ids are matched: the plainest way in which most pairs of sources find most subjects."""
     headers = [view.table.header for view in views if view.table] + [table.header for table in people]
-    if any(view.format in ADNI for view in views) or any(named(header, "rid ptid") for header in headers):
-        return "adni"
+    asked = [readers.FORMATS[view.format].ids for view in views]
+    if any(asked) or any(named(header, "rid ptid") for header in headers):
+        return next(filter(None, asked), "adni")
     sources = [view.ids for view in views] + [table.subjects() for table in people]
     ids = [id for source in sources for id in source]
     scores = {style: _score(sources, style) for style in styles_of(ids)}

@@ -17,7 +17,8 @@ from viewloom.study.drafting import columns
 from viewloom.study.drafting.columns import named
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
-from viewloom.study.readers.tables import is_parquet, load_parquet
+from viewloom.study.readers.formats import is_parquet
+from viewloom.study.readers.tables import REGION, VALUE, load_parquet
 from viewloom.study.readers.text import NAMED, find_dialect, load
 from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
 from viewloom.study.wording import counted
@@ -29,7 +30,7 @@ SIDE = "roilat side hemi hemisphere"
 PERHAPS_VISITS = (
     "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
 )
-LONG_KEYS = (" ".join(map(plain, readers.REGION)), " ".join(map(plain, readers.VALUE)))
+LONG_KEYS = (" ".join(map(plain, REGION)), " ".join(map(plain, VALUE)))
 
 
 class Unusable(Exception):

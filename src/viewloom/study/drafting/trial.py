@@ -8,9 +8,9 @@ from copy import deepcopy
 
 import pandas as pd
 
+from viewloom.study import readers
 from viewloom.study.check import check
 from viewloom.study.config.toml import parse_study
-from viewloom.study.drafting.candidates import ADNI
 from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.drafting.text import study_text
 from viewloom.study.errors import StudyError
@@ -70,7 +70,7 @@ def _try_view(plan: Plan, view: Block) -> None:
         study = parse_study(study_text(_alone(plan, view)), plan.folder / "study.toml")
         frame = read_view(study.views[view.name], plan.match)
     except (StudyError, ImportError) as error:
-        if view.settings["format"] in ADNI and view.settings.get("visit") == "bl":
+        if readers.FORMATS[view.settings["format"]].ids == "adni" and view.settings.get("visit") == "bl":
             view.settings["visit"] = FIRST
             view.said.append("no baseline; the first visit of each subject is kept")
             _try_view(plan, view)

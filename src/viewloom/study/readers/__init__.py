@@ -7,28 +7,12 @@ out is counted in ``attrs["notes"]``; columns without any value are left out, to
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 
-import pandas as pd
+from viewloom.study.readers import adni, anndata, freesurfer, freesurfer_tables, plink, tables, ucsffsx
+from viewloom.study.readers.formats import Format, Sample
 
-from viewloom.study.errors import StudyError
-from viewloom.study.readers import stcodes
-from viewloom.study.readers.adni import read_adnimerge, read_fdg, read_tadpole
-from viewloom.study.readers.anndata import read_h5ad, read_h5mu
-from viewloom.study.readers.freesurfer import is_stats_folder, read_stats
-from viewloom.study.readers.freesurfer_tables import is_stats_table, read_stats_table
-from viewloom.study.readers.plink import RAW, is_bed, read_bed, read_raw
-from viewloom.study.readers.tables import is_parquet, read_long, read_table
-from viewloom.study.readers.text import NAMED, find_dialect
-from viewloom.study.readers.ucsffsx import read_ucsffsx
-
-__all__ = ["FORMATS", "sniff", "takes"]
-
-# columns of long tables in lower case, the likeliest first
-REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure")
-VALUE = ("value", "mean", "suvr", "measure", "volume", "thickness")
+__all__ = ["FORMATS", "Format", "Sample", "owner", "participants_formats", "sniff", "takes"]
 
 
 def sniff(path: str | Path) -> str | None:
@@ -52,17 +36,25 @@ def sniff(path: str | Path) -> str | None:
     ...     sniff(path)
     'freesurfer-table'
     """
-    path = Path(path)
-    if path.is_dir():
-        return "freesurfer" if is_stats_folder(path) else None
-    if not path.is_file():
+    sample = Sample(path)
+    if not (sample.path.is_dir() or sample.path.is_file()):
         return None
-    suffix = path.suffix.lower()
-    if suffix == ".bed":
-        return "plink" if is_bed(path) else None
-    if suffix in (".h5mu", ".h5ad"):
-        return suffix[1:]
-    return "table" if is_parquet(path) else _sniff_text(path)
+    # the last to be registered is asked first, and "table", which takes any text, last
+    return next((name for name in reversed(_possible(sample.path)) if FORMATS[name].recognises(sample)), None)
+
+
+def owner(path: Path) -> str | None:
+    """The format that the end of a name belongs to."""
+    name = path.name.lower()
+    return next((key for key in reversed(FORMATS) if name.endswith(FORMATS[key].suffixes)), None)
+
+
+def _possible(path: Path) -> list[str]:
+    """Formats that a file or folder may have by its name."""
+    known = owner(path)
+    if known is not None and path.is_file():
+        return [known]
+    return [name for name, format in FORMATS.items() if not format.suffixes or name == known]
 
 
 def takes(format: str, option: str) -> bool:
@@ -71,40 +63,29 @@ def takes(format: str, option: str) -> bool:
     >>> takes("table", "missing_codes"), takes("plink", "missing_codes")
     (True, False)
     """
-    return option in signature(FORMATS[format]).parameters
+    return option in FORMATS[format].options
 
 
-def _sniff_text(path: Path) -> str | None:
-    """The format of a delimited text, from its header."""
-    try:
-        header = find_dialect(path, candidates=NAMED.values()).header
-    except StudyError:
-        return None
-    if is_stats_table(header):
-        return "freesurfer-table"
-    names, folded = set(header), {name.casefold() for name in header}
-    if header[:2] in (RAW[:2], ["#FID", "IID"]) and names >= set(RAW[2:]):
-        return "plink-raw"
-    if {"RID", "ROINAME", "MEAN"} <= names:
-        return "fdg"
-    if {"RID", "PTID", "VISCODE"} <= names and names & {"DX_bl", "DX", "DXCHANGE"}:
-        return "tadpole" if {"D1", "D2"} <= names or "DXCHANGE" in names else "adnimerge"
-    if "RID" in names and any(stcodes.CODE.fullmatch(name) for name in names):
-        return "ucsffsx"
-    return "long" if folded & set(REGION) and folded & set(VALUE) else "table"
+def participants_formats() -> list[str]:
+    """Formats that the table of participants may have: those whose reader also reads text."""
+    return [name for name in FORMATS if takes(name, "numeric")]
 
 
-FORMATS: dict[str, Callable[..., pd.DataFrame]] = {
-    "table": read_table,
-    "long": read_long,
-    "freesurfer": read_stats,
-    "freesurfer-table": read_stats_table,
-    "ucsffsx": read_ucsffsx,
-    "adnimerge": read_adnimerge,
-    "tadpole": read_tadpole,
-    "fdg": read_fdg,
-    "plink": read_bed,
-    "plink-raw": read_raw,
-    "h5mu": read_h5mu,
-    "h5ad": read_h5ad,
+FORMATS: dict[str, Format] = {
+    "table": Format(tables.read_table, tables.is_table),
+    "long": Format(tables.read_long, tables.is_long),
+    "freesurfer": Format(freesurfer.read_stats, freesurfer.is_stats, contents="*.stats"),
+    "freesurfer-table": Format(
+        freesurfer_tables.read_stats_table, freesurfer_tables.is_stats_table, several=True
+    ),
+    "ucsffsx": Format(ucsffsx.read_ucsffsx, ucsffsx.is_ucsffsx, ids="adni"),
+    "adnimerge": Format(adni.read_adnimerge, adni.is_adnimerge, ids="adni"),
+    "tadpole": Format(adni.read_tadpole, adni.is_tadpole, ids="adni"),
+    "fdg": Format(adni.read_fdg, adni.is_fdg, ids="adni"),
+    "plink": Format(
+        plink.read_bed, plink.is_genotypes, (".bed",), companions=(".bed", ".bim", ".fam"), genotypes=True
+    ),
+    "plink-raw": Format(plink.read_raw, plink.is_raw, genotypes=True),
+    "h5mu": Format(anndata.read_h5mu, suffixes=(".h5mu",)),
+    "h5ad": Format(anndata.read_h5ad, suffixes=(".h5ad",)),
 }

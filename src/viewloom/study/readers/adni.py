@@ -12,6 +12,7 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames, stcodes
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
@@ -169,6 +170,23 @@ def read_fdg(
         notation=notation,
     )
     return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
+
+
+def is_adnimerge(sample: Sample) -> bool:
+    """Whether a table has the keys of ADNI's merged tables and a diagnosis."""
+    keys, diagnoses = {"RID", "PTID", "VISCODE"}, {"DX_bl", "DX", "DXCHANGE"}
+    return keys <= sample.columns and bool(sample.columns & diagnoses)
+
+
+def is_tadpole(sample: Sample) -> bool:
+    """Whether a merged table has the columns of the TADPOLE challenge."""
+    names = sample.columns
+    return is_adnimerge(sample) and ({"D1", "D2"} <= names or "DXCHANGE" in names)
+
+
+def is_fdg(sample: Sample) -> bool:
+    """Whether a table has a row per subject and region, as Berkeley's FDG tables do."""
+    return {"RID", "ROINAME", "MEAN"} <= sample.columns
 
 
 def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.DataFrame, Notation]:

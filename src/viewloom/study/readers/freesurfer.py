@@ -14,6 +14,7 @@ import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import note
 
@@ -97,9 +98,9 @@ def read_stats(
     return frames.finish(wide, frames.checked_ids(names, folder, hint=ONE_EACH), folder, notes)
 
 
-def is_stats_folder(folder: Path) -> bool:
+def is_stats(sample: Sample) -> bool:
     """Whether there are stats files under a folder."""
-    return next(_stats_files(folder), None) is not None
+    return sample.path.is_dir() and next(_stats_files(sample.path), None) is not None
 
 
 def regions(wide: pd.DataFrame, global_measures: bool, notes: list[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
 from viewloom.study.readers.tables import filled_rows
@@ -62,9 +63,9 @@ def read_stats_table(
     return frames.finish(wide, wide.index.rename("id"), where, notes)
 
 
-def is_stats_table(header: Iterable[str]) -> bool:
+def is_stats_table(sample: Sample) -> bool:
     """Whether the first cell is that of asegstats2table or aparcstats2table."""
-    return TABLE_HEAD.fullmatch(next(iter(header), "")) is not None
+    return TABLE_HEAD.fullmatch(next(iter(sample.header), "")) is not None
 
 
 def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[str]) -> pd.DataFrame:

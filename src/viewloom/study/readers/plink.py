@@ -15,6 +15,7 @@ from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
@@ -103,6 +104,16 @@ def read_raw(
     if strange:
         raise StudyError(f"{path.name}: {strange} calls are not between 0 and 2; {EXPORT}.")
     return frames.finish(_filtered(frame, min_maf, min_call_rate, path, notes), ids, path, notes)
+
+
+def is_genotypes(sample: Sample) -> bool:
+    """Whether a file is a ``.bed`` of PLINK."""
+    return sample.path.is_file() and is_bed(sample.path)
+
+
+def is_raw(sample: Sample) -> bool:
+    """Whether a text has the first columns of a ``.raw``."""
+    return sample.header[:2] in (RAW[:2], ["#FID", "IID"]) and sample.columns >= set(RAW[2:])
 
 
 def is_bed(path: Path) -> bool:

@@ -13,13 +13,16 @@ import pandas as pd
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers import frames
+from viewloom.study.readers.formats import Sample, is_parquet
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
 from viewloom.study.readers.visits import visit_columns
 from viewloom.study.wording import note
 
-PARQUET = (".parquet", ".pq")
+# columns of long tables in lower case, the likeliest first
+REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure")
+VALUE = ("value", "mean", "suvr", "measure", "volume", "thickness")
 MEASURED_AGAIN = (
     "pair of subject and region measured more than once",
     "pairs of subject and region measured more than once",
@@ -267,9 +270,15 @@ def filled_rows(raw: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame
     return raw[filled]
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether the file calls itself Parquet."""
-    return path.suffix.lower() in PARQUET
+def is_table(sample: Sample) -> bool:
+    """Whether a file is any table: Parquet, or a text with a header."""
+    return is_parquet(sample.path) or bool(sample.header)
+
+
+def is_long(sample: Sample) -> bool:
+    """Whether a table has columns for the name and the value of a measurement."""
+    folded = {name.casefold() for name in sample.header}
+    return bool(folded & set(REGION) and folded & set(VALUE))
 
 
 def load_parquet(path: Path) -> pd.DataFrame:

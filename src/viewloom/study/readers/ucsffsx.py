@@ -11,6 +11,7 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.wording import note
@@ -71,6 +72,11 @@ def read_ucsffsx(
     values = frames.numbers(cells, known, path, notes, notation=notation)
     ids = frames.checked_ids(raw[id], path, hint=ONE_VISIT)
     return frames.finish(values, ids, path, notes)
+
+
+def is_ucsffsx(sample: Sample) -> bool:
+    """Whether a table has columns of ST codes."""
+    return "RID" in sample.columns and any(stcodes.CODE.fullmatch(name) for name in sample.header)
 
 
 def _codes(given: Codes, columns: pd.Index, dictionary: str | Path | None) -> Codes:
