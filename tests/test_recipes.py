@@ -261,7 +261,7 @@ class TestOperator:
         self.module.to_host = counted(self.module.to_host, used)
         settings = {"factored": factored, "max_iter": 5, "tol": 0.0, "random_state": 0}
         own = self.module.DeviceLinear(library)
-        with pytest.warns(UserWarning, match="still falling"):
+        with pytest.warns(UserWarning, match="did not converge"):
             model, plain = (
                 vl.KernelMultiviewNMF(3, kernel=kernel, **settings).fit(cohort())
                 for kernel in (own, "linear")
