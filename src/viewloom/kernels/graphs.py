@@ -30,8 +30,11 @@ class Laplacian:
 class KNN(StoredParameters, tag="graph.knn"):
     """Nearest-neighbour graph with self-tuning weights and symmetric normalisation.
 
-    ``W_ij = exp(-d_ij^2 / (s_i s_j))`` for neighbours, ``s_i`` the distance to the last neighbour, and
-    ``L = I - D^-1/2 W D^-1/2``, whose spectrum lies in [0, 2].
+    ``W_ij = (1 - r_ij / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for neighbours, made symmetric; ``r_ij = 0,
+    1, ...`` is the rank of ``j`` among the neighbours of ``i`` and ``s_i`` the distance to the last one. The
+    ranks make the graph a mean over numbers of neighbours: where there are many features all distances are
+    much alike, and the exponential alone would weight near and far neighbours equally. ``L = I - D^-1/2 W
+    D^-1/2`` has its spectrum in [0, 2].
 
     Parameters
     ----------
@@ -171,8 +174,13 @@ def local_scales(distances: Array, floor: float = 0.0) -> Array:
 
 
 def neighbour_weights(distances: Array, positions: Array, scales: Array, other_scales: Array) -> Array:
-    """``exp(-d_ij^2 / (s_i s_j))`` for given neighbours, bounded below so that every row has edges."""
+    """``(1 - r / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for the neighbours of rank ``r = 0, 1, ...``.
+
+    Bounded below so that every row has edges.
+    """
+    width = distances.shape[1]
     weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
+    weights *= 1.0 - np.arange(width) / width
     return np.asarray(np.maximum(weights, 1e-12, out=weights))
 
 

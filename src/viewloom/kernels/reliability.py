@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,40 +14,80 @@ from viewloom.kernels.geometry import FEW_ROWS
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
-RELIABILITY_POWER, RELIABILITY_FLOOR, RELIABILITY_ROUNDS = 2.0, 0.01, 30
+RELIABILITY_ROUNDS = 30
+GATE = 4.0  # standard deviations under chance at which a view has half of the full weight
+LEAST_AGREEMENT = 0.01  # the same bound where samples are so many that any agreement is significant
+LEAST_WEIGHT = 1e-4  # of a view relative to the full weight: its edges keep lone samples connected
 
 COPY_POWER = 4  # views that share half of their edges hardly count as copies
 
 
-def agreement(Z: list[Array], rows: list[Array], n_clusters: int) -> Array:
-    """``E[a, b]``: how well view b explains the cluster structure of view a (0 is chance, 1 is complete).
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Centred features of a view, and the k - 1 leading directions that represent its memberships."""
 
-    The k - 1 leading directions of the centred features of view b represent its memberships. They
-    explain a part of the variance of view a; k - 1 random directions would explain
-    ``(k - 1) / (n - 1)`` of it, and the leading directions of view a explain the most. ``E[a, b]`` is
-    the explained variance on the scale between these two, so ``1 - E[a, b]`` is the calibrated loss
-    of view a at the (relaxed) memberships of view b.
-    """
-    v, r = len(Z), max(n_clusters - 1, 1)
-    E = np.eye(v)
-    for a in range(v):
-        for b in range(v):
-            _, at_a, at_b = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
-            if a == b or len(at_a) <= n_clusters:
+    Y: Array  # n x m, centred
+    leading: Array  # n x (k - 1), orthonormal
+    spectrum: Array  # eigenvalues of Y^T Y, rising
+
+    @classmethod
+    def of(cls, Z: Array, n_clusters: int) -> Structure:
+        """The structure of features for a number of clusters."""
+        Y = Z - Z.mean(axis=0)
+        values, V = scipy.linalg.eigh(Y.T @ Y)
+        r = max(n_clusters - 1, 1)
+        keep = values[-r:] > 1e-10 * max(values[-1], 1e-300)
+        return cls(Y, np.asarray(Y @ (V[:, -r:][:, keep] / np.sqrt(values[-r:][keep]))), values.clip(0.0))
+
+    def explained_by(self, other: Structure) -> tuple[float, float]:
+        """Share of the structure that another one explains, and its standard deviation under chance.
+
+        The r leading directions of the other structure explain some of the variance ``sum_i a_i``, ``a``
+        the spectrum. The scale runs from 0, what random directions explain, to 1, what the own leading
+        directions explain. For r random directions among ``m = n - 1`` the explained variance has the mean
+        ``r / m sum_i a_i`` and the variance ``2 r (m - r) (m sum_i a_i^2 - (sum_i a_i)^2) / (m^2 (m - 1)
+        (m + 2))``.
+        """
+        a, r, m = self.spectrum, other.leading.shape[1], len(self.Y) - 1
+        total = float(a.sum())
+        chance = r / m * total
+        span = max(float(a[-r:].sum()) - chance, 1e-12) if r else 1.0
+        explained = float(((other.leading.T @ self.Y) ** 2).sum())
+        variance = 2.0 * r * (m - r) * (m * float((a * a).sum()) - total**2) / (m**2 * (m - 1) * (m + 2))
+        return max(explained - chance, 0.0) / span, float(np.sqrt(max(variance, 0.0))) / span
+
+
+def mutual(A: Structure, B: Structure) -> tuple[float, float]:
+    """Mean share that two structures explain of each other, and its standard deviation under chance."""
+    (one, null), (other, other_null) = A.explained_by(B), B.explained_by(A)
+    return (one + other) / 2.0, (null + other_null) / 2.0
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of all pairs of views: 0 is chance, 1 is complete."""
+
+    E: Array  # v x v, symmetric
+    null: Array  # v x v: standard deviation of E between views that have nothing in common
+    known: Array  # v x v: whether the pair has enough samples in common
+
+    @classmethod
+    def of(cls, Z: list[Array], rows: list[Array], n_clusters: int) -> Agreement:
+        """Agreement of views, each by the samples that a pair has in common."""
+        v = len(Z)
+        E, null, known = np.eye(v), np.zeros((v, v)), np.eye(v, dtype=bool)
+        every = [Structure.of(features, n_clusters) for features in Z]
+        for a, b in combinations(range(v), 2):
+            both, at_a, at_b = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
+            if len(both) <= max(n_clusters, 3):
                 continue
-            A, B = (Y - Y.mean(axis=0) for Y in (Z[a][at_a], Z[b][at_b]))
-            explained = float(((leading_directions(B, r).T @ A) ** 2).sum())
-            best = float(scipy.linalg.eigvalsh(A.T @ A)[-r:].sum())
-            chance = float((A * A).sum()) * r / (len(at_a) - 1)
-            E[a, b] = max(explained - chance, 0.0) / max(best - chance, 1e-12)
-    return E
-
-
-def leading_directions(B: Array, r: int) -> Array:
-    """Orthonormal basis (n x r) of the directions in which centred features vary most."""
-    values, V = scipy.linalg.eigh(B.T @ B)
-    keep = values[-r:] > 1e-10 * max(values[-1], 1e-300)
-    return np.asarray(B @ (V[:, -r:][:, keep] / np.sqrt(values[-r:][keep])))
+            pair = [
+                every[c] if len(at) == len(Z[c]) else Structure.of(Z[c][at], n_clusters)
+                for c, at in ((a, at_a), (b, at_b))
+            ]
+            known[a, b] = known[b, a] = True
+            E[a, b], null[a, b] = E[b, a], null[b, a] = mutual(*pair)
+        return cls(E, null, known)
 
 
 def overlap(graphs: list[Any], rows: list[Array]) -> Array:
@@ -78,25 +119,41 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
     """Reliability of each view, judged by its agreement with the other views."""
 
-    doubts: Array  # share of its structure that other, reliable views do not support
+    doubts: Array  # between 1/2 and 1, the less it agrees with other views; 0 for a single view
     weights: Array  # weight of its edges in the shared graph
     copies: Array  # number of near-duplicates of the view, itself included
 
 
-def view_reliability(E: Array, C: Array) -> Reliability:
-    """Reliability of each view, from the agreement ``E`` and the overlap ``C`` of views.
+def view_reliability(agreement: Agreement, C: Array) -> Reliability:
+    """Reliability of each view, from the agreement and the overlap ``C`` of views.
 
-    The reliability of a view is its mean agreement with other reliable views, ``e_a = sum_b A_ab E_ab /
-    sum_b A_ab`` with ``A_ab = (1 - C_ab) w_b``. Its edges have the weight ``w_a ~ e_a^2``, divided among
-    near-duplicates. Both are iterated to a fixed point.
+    The edges of a view have the weight ``w_a ~ g_a``, divided among near-duplicates, with ``g_a`` between 0
+    and 1 the `above_chance` of its agreement with other reliable views. Both are iterated to a fixed point.
+    The doubts are ``1 - g_a / 2``: no view has doubts of zero, as the view with the smallest loss would then
+    take all weight and with it the consensus.
     """
-    v = len(E)
-    w, e = np.full(v, 1.0 / v), np.ones(v)
-    for _ in range(RELIABILITY_ROUNDS if v > 1 else 0):
-        A = np.clip(1.0 - C, 0.0, None) * w
-        np.fill_diagonal(A, 0.0)
-        support = A.sum(axis=1)
-        e = np.where(support > 1e-6, (E * A).sum(axis=1) / np.maximum(support, 1e-12), 1.0)
-        w = np.maximum(e, RELIABILITY_FLOOR) ** RELIABILITY_POWER / C.sum(axis=1)
+    v = len(C)
+    if v == 1:
+        return Reliability(np.zeros(1), np.ones(1), np.ones(1))
+    independent = np.where(agreement.known, np.clip(1.0 - C, 0.0, None), 0.0)
+    np.fill_diagonal(independent, 0.0)
+    w, g = np.full(v, 1.0 / v), np.ones(v)
+    for _ in range(RELIABILITY_ROUNDS):
+        g = above_chance(agreement, independent * w)
+        w = np.maximum(g, LEAST_WEIGHT) / C.sum(axis=1)
         w /= w.sum()
-    return Reliability(np.clip(1.0 - e, 0.0, 1.0), w, (C**COPY_POWER).sum(axis=1))
+    return Reliability(1.0 - g / 2.0, w, (C**COPY_POWER).sum(axis=1))
+
+
+def above_chance(agreement: Agreement, A: Array) -> Array:
+    """``g_a = e_a^2 / (e_a^2 + epsilon_a^2)`` of the mean agreement ``e_a = sum_b A_ab E_ab / sum_b A_ab``.
+
+    ``epsilon_a`` is a few standard deviations of ``e_a`` under chance. Views that agree with others clearly
+    better than by chance come close to 1, however much they agree; views of noise to 0. A view that no
+    other one can be compared with has 1.
+    """
+    support = A.sum(axis=1)
+    A = A / np.maximum(support, 1e-12)[:, None]
+    e = np.where(support > 1e-6, (agreement.E * A).sum(axis=1), 1.0)
+    epsilon = np.maximum(GATE * (agreement.null * A).sum(axis=1), LEAST_AGREEMENT)
+    return np.asarray(e**2 / (e**2 + epsilon**2))

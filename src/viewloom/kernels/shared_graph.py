@@ -17,7 +17,7 @@ from viewloom.data.matrix import concatenated
 from viewloom.kernels.geometry import FEW_ROWS, CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, FittedKNN, scale_both_sides
 from viewloom.kernels.operators import Factored, scaled, top_eigenpairs, unit_rows
-from viewloom.kernels.reliability import Reliability, agreement, overlap, spread, view_reliability
+from viewloom.kernels.reliability import Agreement, Reliability, overlap, spread, view_reliability
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
@@ -117,7 +117,7 @@ class SharedGraph(
         ]
         Z = [own.walk(graph.S).Z for own, graph in zip(shapes, graphs, strict=True)]
         reliability = view_reliability(
-            agreement(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows)
+            Agreement.of(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows)
         )
         fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):

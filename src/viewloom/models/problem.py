@@ -15,7 +15,7 @@ from viewloom.kernels.geometry import CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, Laplacian
 from viewloom.kernels.operators import Cross, Operator
 from viewloom.kernels.pairwise import Precomputed
-from viewloom.kernels.reliability import Reliability, agreement, overlap, view_reliability
+from viewloom.kernels.reliability import Agreement, Reliability, overlap, view_reliability
 from viewloom.kernels.shared_graph import SharedGraph, common_shape
 from viewloom.models.scaling import informative_presence, rows_of_views, scale_block
 from viewloom.runtime.stored import Stored
@@ -98,7 +98,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         Z = [operator.features(3 * n_clusters) for operator in self.operators]
         positions = [np.arange(self.n)[where] for where in self.rows]
         graphs = [KNN().fit(view.geometry).S for view in self.views]
-        return view_reliability(agreement(Z, positions, n_clusters), overlap(graphs, positions))
+        return view_reliability(Agreement.of(Z, positions, n_clusters), overlap(graphs, positions))
 
     def start_features(self, n_clusters: int) -> tuple[Array, Array]:
         """Features for the initial clustering (n x m), and a mask of their observed entries."""
