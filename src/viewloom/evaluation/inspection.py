@@ -19,6 +19,7 @@ from viewloom.data.checks import view_position
 from viewloom.data.matching import matched_values
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
+from viewloom.evaluation.agreement import view_agreement
 from viewloom.models.fitted import FittedModel
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import NewSamples
@@ -29,6 +30,7 @@ __all__ = [
     "annotate",
     "cluster_profiles",
     "importance_against_truth",
+    "view_agreement",
     "view_contributions",
     "weights_over_gamma",
     "weights_over_seeds",
