@@ -308,11 +308,13 @@ def test_check_lists_the_columns_of_participants(tmp_path):
 def test_a_score_of_minus_one_is_noted(tmp_path, role):
     scores = put(texts(np.arange(N) % 12), "-1", "-1")
     study = write(tmp_path, role, Damage(scores, (), "", AGES))
-    (note,) = [note for note in studies.check(study).notes if "-1 as the only negative value" in note]
+    (note,) = [
+        note for note in map(str, studies.check(study).notes) if "-1 as the only negative value" in note
+    ]
     assert "'target'" in note
     for line in ("missing_codes = [-1]", "missing_codes = []"):
         found = studies.check(write(tmp_path, role, Damage(scores, (), "", AGES), line))
-        assert not any("negative" in note for note in found.notes)
+        assert not any("negative" in note for note in map(str, found.notes))
 
 
 class TestOtherFormats:

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.check import check
@@ -79,7 +80,7 @@ class TestJoining:
         assert data.participants.columns.tolist() == ["dx", "site", "age"]
         assert data.participants["site"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
         assert data.participants.iloc[6:].isna().all(axis=None)
-        assert data.notes == ["6 subjects of the views are not among participants"]
+        assert texts(data.notes) == ["6 subjects of the views are not among participants"]
 
     def test_the_order_of_rows_and_of_files_does_not_matter(self, study):
         frames, who = {"a": table(), "b": table(seed=1)}, people()
@@ -100,7 +101,7 @@ class TestJoining:
         assert np.isnan(data.views["a"][0]).tolist() == [True, False]
         assert not data.views.present[1, 0]
         assert data.participants is None
-        assert data.notes == ["view 'a': 2 subjects without any value left out"]
+        assert texts(data.notes) == ["view 'a': 2 subjects without any value left out"]
 
     def test_adni_spellings_are_one_subject_if_asked(self, study):
         ptid = [f"011_S_{j:04d}" for j in range(1, 13)]
@@ -112,25 +113,27 @@ class TestJoining:
         data = load(written)
         assert sorted(data.views.ids) == sorted([*rid, "phantom"])
         assert data.participants["age"].notna().sum() == 12
-        assert "view 'b': 1 id is not of the 'adni' style and left as spelt" in data.notes
+        assert "view 'b': 1 id is not of the 'adni' style and left as spelt" in texts(data.notes)
 
     def test_a_better_match_is_pointed_out(self, study):
         ptid = [f"011_S_{j:04d}" for j in range(1, 13)]
         data = load(study({"a": table(ptid), "b": table([*ptid[:9], "10", "11", "12"])}))
         assert len(data.views) == 15
-        assert data.notes == ["3 ids are spelt differently; match = 'adni' under [ids] would join them"]
+        assert texts(data.notes) == [
+            "3 ids are spelt differently; match = 'adni' under [ids] would join them"
+        ]
 
     def test_participants_without_a_view_are_left_out(self, study):
         data = load(study({"a": table(IDS[:6])}, people()))
         assert len(data.participants) == 6
-        assert data.notes == ["6 participants are in no view and left out"]
+        assert texts(data.notes) == ["6 participants are in no view and left out"]
 
     def test_columns_without_any_value_are_left_out_and_named(self, study):
         a = table(columns=["a", "b", "c", "d"])
         a[["b", "d"]] = np.nan
         data = load(study({"a": a}, people().assign(spare=np.nan)))
         assert data.views.feature_names["a"].tolist() == ["a", "c"]
-        assert data.notes == ["view 'a': 2 columns without any value left out: 'b', 'd'"]
+        assert texts(data.notes) == ["view 'a': 2 columns without any value left out: 'b', 'd'"]
 
     @pytest.mark.parametrize(
         ("transform", "function"),
@@ -416,7 +419,7 @@ class TestNewSubjects:
         a["b"] = np.nan
         data = load(study({"a": a}), training=False)
         assert sorted(data.views.feature_names["a"]) == ["a", "b", "c"]
-        assert data.notes == []
+        assert texts(data.notes) == []
 
     def test_variants_are_not_chosen_by_how_common_they_are_among_a_few(self, tmp_path):
         rows = "".join(f"S{j} S{j} 0 0 1 -9 {call} 0\n" for j, call in enumerate("0120120"))

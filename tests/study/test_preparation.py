@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from noted import texts
 from sklearn.impute import KNNImputer
 from sklearn.metrics import adjusted_rand_score
 
@@ -107,7 +108,7 @@ class TestEveryPlan:
         settings = json.loads(json.dumps(fitted.settings()))
         restored = Preparation.from_arrays(settings, safetensors.load_file(tmp_path / "p.safetensors"))
         same(fitted.transform(views, people), restored.transform(views, people))
-        assert restored.settings() == fitted.settings()
+        assert restored.settings() == {**fitted.settings(), "notes": []}
         assert all(X.dtype.kind in "bif" for X in fitted.to_arrays().values())
 
     def test_says_whether_training_rows_are_held(self, plan):
@@ -121,7 +122,7 @@ class TestEveryPlan:
         views, people = cohort()
         people.loc[people.index[:7], "age"] = np.nan
         fitted = Preparation.fit(views, people, plan)
-        text = " ".join(fitted.notes + fitted.remarks(views, people))
+        text = " ".join(texts(fitted.notes + fitted.remarks(views, people)))
         assert not any(name in text for name in views.ids)
         assert ("7 subjects without a covariate" in text) == bool(plan.residualise)
 
@@ -169,7 +170,7 @@ class TestColumns:
         views, _ = one_view([[1.0, 5.0, np.nan], [2.0, 5.0, np.nan], [3.0, np.nan, np.nan]])
         fitted = Preparation.fit(views)
         assert list(fitted.transform(views).feature_names["mri"]) == ["f0"]
-        assert fitted.notes == [
+        assert texts(fitted.notes) == [
             "View 'mri': 1 column without any value left out: 'f2'",
             "View 'mri': 1 column with a single value left out: 'f1'",
         ]
@@ -181,15 +182,15 @@ class TestColumns:
         views = Views(frames, ids=people.index, allow_nan=True)[np.arange(100)]
         fitted = Preparation.fit(views, people.iloc[:100], Plan(**PEOPLE, standardise=True))
         assert "eTIV" not in fitted.transform(views, people.iloc[:100]).feature_names["fs"]
-        assert "View 'fs': 1 column wholly explained by the covariates: 'eTIV'" in fitted.notes
-        assert "View 'fs': 1 column with a single value left out: 'eTIV'" in fitted.notes
+        assert "View 'fs': 1 column wholly explained by the covariates: 'eTIV'" in texts(fitted.notes)
+        assert "View 'fs': 1 column with a single value left out: 'eTIV'" in texts(fitted.notes)
 
     def test_who_has_only_dropped_columns_lacks_the_view(self):
         frames = {"a": [[1.0, 7.0], [2.0, 7.0], [np.nan, 7.0]], "b": [[1.0], [2.0], [3.0]]}
         views = Views(frames, allow_nan=True)
         fitted = Preparation.fit(views)
         assert fitted.transform(views).present[:, 0].tolist() == [True, True, False]
-        assert fitted.remarks(views) == ["View 'a': 1 subject without a value in its kept columns"]
+        assert texts(fitted.remarks(views)) == ["View 'a': 1 subject without a value in its kept columns"]
         with pytest.raises(StudyError, match="1 subject without a value in any kept column"):
             fitted.transform(Views({"a": [[np.nan, 7.0]]}, allow_nan=True))
 
@@ -226,14 +227,14 @@ class TestResiduals:
         D -= D.mean(axis=0)
         expected = Y - D @ np.linalg.lstsq(D, Y - Y.mean(axis=0), rcond=None)[0]
         np.testing.assert_allclose(fitted.transform(views, given)["mri"], expected, atol=1e-10)
-        assert fitted.notes == ["2 subjects without a covariate: its mean or commonest value is taken"]
+        assert texts(fitted.notes) == ["2 subjects without a covariate: its mean or commonest value is taken"]
 
     def test_a_category_not_seen_in_training_is_counted(self):
         views, people = cohort()
         fitted = Preparation.fit(views, people, Plan(**PEOPLE))
         people = people.copy()
         people.loc[people.index[:4], "sex"] = "unknown"
-        assert fitted.remarks(views, people) == [
+        assert texts(fitted.remarks(views, people)) == [
             "4 subjects without a covariate: its mean or commonest value is taken",
             "4 subjects have a level of 'sex' that training did not see",
         ]
@@ -334,7 +335,7 @@ class TestConstantAmongControls:
         fitted = Preparation.fit(views, people, Plan(**{**self.SETTINGS, **more}))
         prepared = fitted.transform(views, people)
         assert list(prepared.feature_names["clinic"]) == list(frame.columns)
-        assert not any("left out" in note or "wholly explained" in note for note in fitted.notes)
+        assert not any("left out" in note or "wholly explained" in note for note in texts(fitted.notes))
         labels = KernelMultiviewNMF(3, kernel="linear", random_state=0).fit(prepared).labels_
         assert adjusted_rand_score(kind, labels) > 0.85
 
@@ -345,7 +346,7 @@ class TestConstantAmongControls:
         X = fitted.transform(views, people)["clinic"]
         np.testing.assert_array_equal(X[:, :4], frame.to_numpy()[:, :4])
         assert abs(np.corrcoef(X[:40, 4], people["age"][:40])[0, 1]) < 1e-9
-        assert fitted.notes == [
+        assert texts(fitted.notes) == [
             "View 'clinic': 4 columns without variation among the controls, from which no effect of "
             "covariates is taken out: 'c0', 'c1', 'c2', 'c3'"
         ]
@@ -356,7 +357,7 @@ class TestConstantAmongControls:
         views = Views({"clinic": frame}, allow_nan=True)
         fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
         np.testing.assert_array_equal(fitted.transform(views, people)["clinic"][40:, 4], frame["n0"][40:])
-        assert any("1 column known of fewer than 10 controls" in note for note in fitted.notes)
+        assert any("1 column known of fewer than 10 controls" in note for note in texts(fitted.notes))
 
     def test_what_covariates_explain_among_controls_alone_stays(self):
         frame, people, _ = planted()
@@ -374,13 +375,13 @@ class TestConstantAmongControls:
         views = Views({"clinic": frame}, allow_nan=True)
         fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
         assert "copy" not in fitted.transform(views, people).feature_names["clinic"]
-        assert "View 'clinic': 1 column wholly explained by the covariates: 'copy'" in fitted.notes
+        assert "View 'clinic': 1 column wholly explained by the covariates: 'copy'" in texts(fitted.notes)
 
     def test_a_covariate_that_controls_do_not_vary_in_is_told(self):
         frame, people, _ = planted()
         people.loc[:39, "sex"] = "F"
         fitted = Preparation.fit(Views({"clinic": frame}), people, Plan(**self.SETTINGS))
-        assert fitted.notes[0] == (
+        assert str(fitted.notes[0]) == (
             "1 covariate with a single value among the controls, whose effect is not taken out: 'sex'"
         )
 
@@ -400,7 +401,7 @@ class TestSites:
         both = Views({"mri": mri.assign(code=1000.0 * who["site"])})
         fitted = Preparation.fit(both, who, Plan(**SITES))
         same(fitted.transform(both, who), expected)
-        assert fitted.notes == ["View 'mri': 1 column with a single value left out: 'code'"]
+        assert texts(fitted.notes) == ["View 'mri': 1 column with a single value left out: 'code'"]
         assert np.isfinite(expected["mri"]).all()
 
     def test_site_differences_go(self):
@@ -421,7 +422,9 @@ class TestSites:
         fitted = Preparation.fit(views, people, Plan(**SITES, new_sites="average"))
         X = fitted.transform(views, new)
         np.testing.assert_array_equal(X["mri"][100:], views["mri"][100:])
-        assert fitted.remarks(views, new) == ["20 subjects of sites not seen in training, not harmonised"]
+        assert texts(fitted.remarks(views, new)) == [
+            "20 subjects of sites not seen in training, not harmonised"
+        ]
 
     def test_small_and_missing_sites_are_left_alone_and_counted(self):
         views, people = cohort(holes=0.0)
@@ -431,8 +434,8 @@ class TestSites:
         X = fitted.transform(views, people)
         np.testing.assert_array_equal(X["mri"][60:65], views["mri"][60:65])
         assert (X["mri"][65:] != views["mri"][65:]).all()
-        assert fitted.notes[0] == "2 subjects without a site, not harmonised"
-        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in fitted.notes
+        assert str(fitted.notes[0]) == "2 subjects without a site, not harmonised"
+        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in texts(fitted.notes)
 
     def test_a_view_of_one_site_is_left_alone(self):
         """Others are harmonised; sites that the view never saw do no harm later."""
@@ -440,7 +443,7 @@ class TestSites:
         present = views.present.copy()
         present[people["site"] != 11.0, 1] = False
         fitted = Preparation.fit(Views(views, present=present, allow_nan=True), people, Plan(**SITES))
-        assert "View 'pet': not harmonised: 1 site with 5 subjects or more" in fitted.notes
+        assert "View 'pet': not harmonised: 1 site with 5 subjects or more" in texts(fitted.notes)
         X = fitted.transform(views, people)
         np.testing.assert_array_equal(X["pet"], views["pet"])
         assert (X["mri"][20:100] != views["mri"][20:100]).all()
@@ -504,7 +507,7 @@ class TestViews:
         same(
             fitted.transform(more), fitted.transform(Views({"mri": mri[20:40]}, ids=more.ids, allow_nan=True))
         )
-        assert fitted.remarks(more) == ["View 'mri': 1 column not seen in training left out"]
+        assert texts(fitted.remarks(more)) == ["View 'mri': 1 column not seen in training left out"]
         with pytest.raises(StudyError, match="View 'mri' lacks 1 features seen in fit: 'roi0'"):
             fitted.transform(Views({"mri": mri.rename(columns={"roi0": "roi9"})[20:40]}, allow_nan=True))
 

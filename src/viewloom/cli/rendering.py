@@ -25,6 +25,7 @@ from viewloom.runtime.errors import ViewloomError
 from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
 from viewloom.study.check import Check
+from viewloom.study.notes import Note
 from viewloom.study.run import Results
 from viewloom.study.run.tables import agreement, plain, weights_table
 
@@ -231,7 +232,7 @@ def _overlaps(check: Check) -> Table:
     return table
 
 
-def print_notes(title: str, notes: Sequence[str]) -> None:
+def print_notes(title: str, notes: Sequence[Note]) -> None:
     """A list of remarks."""
     if notes:
         console.print(f"[italic]{title}[/italic]")
@@ -263,7 +264,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "sites": sites,
         "diagnoses": check.diagnoses,
         "participants": check.covariates.to_dict("index"),
-        "notes": check.notes,
+        "notes": [str(note) for note in check.notes],
         "problems": check.problems,
     }
 

@@ -182,7 +182,9 @@ def fit(
             progress=progress_wanted(quiet or as_json),
         )
     if as_json:
-        print_json({"folder": str(folder), **metrics(results), "notes": results.notes})
+        print_json(
+            {"folder": str(folder), **metrics(results), "notes": [str(note) for note in results.notes]}
+        )
     elif not quiet:
         print_results(results)
         say(f"\nResults in {folder}; begin with the report:")
@@ -231,8 +233,9 @@ def predict(
     if as_json:
         counts = table["label"].value_counts().sort_index().to_dict()
         far = int((table["far"] == "yes").sum())
-        told = {"subjects": len(table), "per_cluster": counts, "far": far, "notes": table.attrs["notes"]}
-        print_json({"file": str(target), **told})
+        told = {"subjects": len(table), "per_cluster": counts, "far": far}
+        notes = [str(note) for note in table.attrs["notes"]]
+        print_json({"file": str(target), **told, "notes": notes})
     elif not quiet:
         print_predictions(table)
         say(f"Table of the subjects, readable by you only: {target}")

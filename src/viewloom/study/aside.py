@@ -17,8 +17,9 @@ import pandas as pd
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.study import readers
 from viewloom.study.config.schema import Participants, Study, View
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers.visits import COLUMNS as VISIT_COLUMNS
-from viewloom.study.wording import counted, folded
+from viewloom.study.wording import folded
 
 Array = np.ndarray
 Why = dict[str, str]  # column -> reason
@@ -32,7 +33,7 @@ CHANCE = 0.01  # that a column of a study is set aside by mistake
 FIRST_ROWS = 60  # that are looked at before all are
 ROUNDING = 1e-9  # share of a column's range
 SAME = 1e-4  # standard deviations by which copies may differ, as one may be rounded
-MOST_TOLD = 6  # columns in a note
+MOST_NAMED = 6  # columns in a note
 ROW_NUMBERS, SERIES = "row numbers", "a number series in the order of the rows"
 RUNNING = "running numbers, as of rows in another order"
 MOST_ALIKE = 2  # columns of such numbers; a table with more of them holds ranks, or a simulation
@@ -249,16 +250,16 @@ def _arrangements(values: Array) -> float:
     return lgamma(len(values) + 1) - sum(lgamma(count + 1) for count in np.bincount(values))
 
 
-def aside_note(why: Mapping[str, str]) -> list[str]:
-    """What was set aside and why, in a line."""
+def aside_note(why: Mapping[str, str]) -> list[Note]:
+    """The columns that were set aside, and why."""
     if not why:
         return []
-    told = ", ".join(f"{name!r} ({reason})" for name, reason in list(why.items())[:MOST_TOLD])
-    more = f" and {len(why) - MOST_TOLD} more" * (len(why) > MOST_TOLD)
-    return [f"{counted(len(why), 'column')} set aside: {told}{more}; {WAY_BACK}"]
+    named = ", ".join(f"{name!r} ({reason})" for name, reason in list(why.items())[:MOST_NAMED])
+    more = f" and {len(why) - MOST_NAMED} more" * (len(why) > MOST_NAMED)
+    return count_note(len(why), "column", text=f"set aside: {named}{more}; {WAY_BACK}", public=True)
 
 
-def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[Note]:
     """Notes of views that have columns in common: the same values but for scale, whatever their names."""
     names = list(frames)
     for i, first in enumerate(names):
@@ -267,10 +268,9 @@ def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
             count = _n_shared(one, other)
             if count:
                 sizes = f"of {one.shape[1]} and {other.shape[1]}"
-                yield (
-                    f"views {first!r} and {second!r} have {counted(count, 'column')} in common ({sizes}), "
-                    "equal but for scale; what is in both counts twice"
-                )
+                common = f" in common ({sizes}), equal but for scale; what is in both counts twice"
+                shared = Count(count, "column", public=True)
+                yield Note((f"views {first!r} and {second!r} have ", shared, common))
 
 
 def _n_shared(one: pd.DataFrame, other: pd.DataFrame) -> int:

@@ -18,8 +18,8 @@ from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
+from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.fitted import Plan, Preparation
-from viewloom.study.wording import counted, note
 
 NOT_GIVEN = "not given"
 
@@ -50,7 +50,7 @@ class Check:
     covariates : DataFrame
         Per column of the participants that the study names: role, type, levels or range; see
         `levels.described`.
-    notes : list of str
+    notes : list of Note
         What `fit` leaves out and why, and what else is worth knowing.
     problems : list of str
         What keeps the study from being run; the tables are of what could be read.
@@ -65,7 +65,7 @@ class Check:
     sites: pd.DataFrame
     diagnoses: dict[str, int]
     covariates: pd.DataFrame
-    notes: list[str]
+    notes: list[Note]
     problems: list[str]
 
     @property
@@ -241,18 +241,19 @@ def _sites(site: pd.Series, present: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def _constant_notes(constant: dict[str, list[str]]) -> Iterator[str]:
+def _constant_notes(constant: dict[str, list[str]]) -> Iterator[Note]:
     for name, columns in constant.items():
-        if columns:
-            yield f"view {name!r}: {counted(len(columns), 'constant column')} left out: {listed(columns)}"
+        found = count_note(len(columns), "constant column", text=f"left out: {listed(columns)}", public=True)
+        yield from (note.about(f"view {name!r}") for note in found)
 
 
-def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[str]:
+def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[Note]:
     """Sites that are too small to be harmonised."""
     least = study.preparation.min_site
     small = int((sites["subjects"] < least).sum())
     if study.preparation.harmonise != "none":
-        yield from note(small, "site", verb=f"with fewer than {least} subjects (min_site) not harmonised")
+        text = f"with fewer than {least} subjects (min_site) not harmonised"
+        yield from count_note(small, "site", text=text, public=True)
 
 
 COLUMNS = ["format", "subjects", "features", "missing", "missing_share", "constant"]

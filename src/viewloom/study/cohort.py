@@ -18,6 +18,7 @@ from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
+from viewloom.study.notes import Note
 from viewloom.study.reading import read_participants, read_view
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
@@ -33,7 +34,7 @@ class StudyData:
         With ids, sorted; NaN where a cell is missing.
     participants : DataFrame or None
         The columns that the study names, in the order of ``views.ids``; empty rows for subjects not listed.
-    notes : list of str
+    notes : list of Note
         What was left out or is worth knowing; counts only.
     inputs : dict of str to str
         SHA-256 of every input, by its path relative to the study file.
@@ -41,7 +42,7 @@ class StudyData:
 
     views: Views
     participants: pd.DataFrame | None
-    notes: list[str]
+    notes: list[Note]
     inputs: dict[str, str]
 
 
@@ -139,10 +140,10 @@ def _collecting(problems: list[str], label: str) -> Iterator[None]:
         problems.extend(f"{label}: {line}" for line in str(error).split("\n"))
 
 
-def _reading_notes(tables: Tables) -> Iterator[str]:
-    """What was said while reading."""
+def _reading_notes(tables: Tables) -> Iterator[Note]:
+    """The notes of the readers, with the view or table that they are about."""
     for name, frame in tables.frames.items():
         notes = [*aside_note(tables.aside[name]), *frame.attrs["notes"]]
-        yield from (f"view {name!r}: {note}" for note in notes)
+        yield from (note.about(f"view {name!r}") for note in notes)
     if tables.participants is not None:
-        yield from (f"participants: {note}" for note in tables.participants.attrs["notes"])
+        yield from (note.about("participants") for note in tables.participants.attrs["notes"])

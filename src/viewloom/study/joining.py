@@ -11,8 +11,9 @@ from viewloom.data.naming import listed
 from viewloom.study.aside import copies, in_full, shared_columns, without
 from viewloom.study.config.schema import Study
 from viewloom.study.ids import best_style, canonical_ids, styles_of
+from viewloom.study.notes import Note, count_note
 from viewloom.study.reading import column_names, file_names, none_left
-from viewloom.study.wording import nearest, note
+from viewloom.study.wording import nearest
 
 LEAST_PER_CLUSTER = 2  # subjects
 MOST_LABELS = 10  # diagnoses that an error may tell
@@ -29,14 +30,15 @@ class Tables:
     participants : DataFrame or None
     aside : dict of str to dict of str to str
         By view, the columns that are no features, and why.
-    notes, problems : list of str
-        A problem is what keeps the study from being run.
+    notes : list of Note
+    problems : list of str
+        What keeps the study from being run.
     """
 
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     participants: pd.DataFrame | None = None
     aside: dict[str, dict[str, str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -45,22 +47,24 @@ class Tables:
         return _union(frame.index for frame in self.frames.values())
 
 
-def join_notes(tables: Tables, study: Study) -> Iterator[str]:
+def join_notes(tables: Tables, study: Study) -> Iterator[Note]:
     """What there is to know of a join that can be made."""
     ids, people = tables.ids, tables.participants
     everyone = ids
     if people is not None and len(ids):
         everyone = _union([ids, people.index])
         unseen, strangers = len(everyone) - len(ids), len(everyone) - len(people)
-        yield from note(unseen, "participant is", "participants are", "in no view and left out")
+        yield from count_note(unseen, "participant is", "participants are", "in no view and left out")
         whose = "of the views"
-        yield from note(strangers, f"subject {whose} is", f"subjects {whose} are", "not among participants")
+        yield from count_note(
+            strangers, f"subject {whose} is", f"subjects {whose} are", "not among participants"
+        )
     if study.ids.match == "exact":
         styles = styles_of(everyone)
         saved = {style: len(everyone) - canonical_ids(everyone, style).nunique() for style in styles}
         style = max(saved, key=lambda style: saved[style])
         way_out = f"spelt differently; match = {style!r} under [ids] would join them"
-        yield from note(saved[style], "id is", "ids are", way_out)
+        yield from count_note(saved[style], "id is", "ids are", way_out)
     yield from shared_columns(tables.frames)
 
 

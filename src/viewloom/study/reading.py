@@ -21,7 +21,8 @@ from viewloom.study.aside import aside_note, counters, in_full, sorted_by, witho
 from viewloom.study.config.schema import Participants, View
 from viewloom.study.errors import StudyError
 from viewloom.study.ids import canonical_ids, count_unknown
-from viewloom.study.wording import counted, folded, nearest, note
+from viewloom.study.notes import Note, count_note
+from viewloom.study.wording import counted, folded, nearest
 
 CHECK = "check visit and missing_codes"
 LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
@@ -63,7 +64,7 @@ def read_view(
     if problems:
         raise StudyError("\n".join(problems))
     seen = frame.notna().any(axis=1)
-    absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
+    absent = count_note(int((~seen).sum()), "subject without any value", "subjects without any value")
     doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
     notes = [*frame.attrs["notes"], *absent, *doubts]
     return _noted(_transformed(frame[seen], view), notes, frame.attrs["aside"])
@@ -101,15 +102,15 @@ class Features:
         """Whether a column is a feature whatever it holds."""
         return column in self.needed or in_full(self.view, column)
 
-    def _order_note(self, frame: pd.DataFrame) -> list[str]:
+    def _order_note(self, frame: pd.DataFrame) -> list[Note]:
         found = [name for name in sorted_by(frame) if not self.is_feature(name)] if self.training else []
-        verb = f"that the rows of the file are sorted by kept as features: {listed(found)}"
-        return note(len(found), "column", verb=verb)
+        text = f"that the rows of the file are sorted by kept as features: {listed(found)}"
+        return count_note(len(found), "column", text=text, public=True)
 
 
 def none_left(view: View, why: Mapping[str, str]) -> str:
     """That all columns of a view were set aside."""
-    return f"{file_names(view)}: no features are left: {''.join(aside_note(why))}."
+    return f"{file_names(view)}: no features are left: {''.join(map(str, aside_note(why)))}."
 
 
 def read_participants(people: Participants, match: str, *, training: bool = True) -> pd.DataFrame:
@@ -196,7 +197,9 @@ def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFra
     frame = _read(view, path, view.options, **more)
     empty = frame.attrs["empty"]
     left_out = f"left out: {listed(empty)}"
-    found = note(len(empty), "column without any value", "columns without any value", left_out)
+    found = count_note(
+        len(empty), "column without any value", "columns without any value", left_out, public=True
+    )
     return _noted(frame, [*frame.attrs["notes"], *found], frame.attrs.get("aside", ()))
 
 
@@ -245,12 +248,12 @@ def _matched(frame: pd.DataFrame, match: str, file: str) -> pd.DataFrame:
             "for example by choosing a visit."
         )
     style = f"not of the {match!r} style and left as spelt"
-    unknown = note(count_unknown(frame.index, match), "id is", "ids are", style)
+    unknown = count_note(count_unknown(frame.index, match), "id is", "ids are", style)
     aside = frame.attrs.get("aside", ())
     return _noted(frame.set_axis(ids, axis=0), [*frame.attrs["notes"], *unknown], aside)
 
 
-def _noted(frame: pd.DataFrame, notes: Iterable[str], aside: Collection[str] = ()) -> pd.DataFrame:
+def _noted(frame: pd.DataFrame, notes: Iterable[Note], aside: Collection[str] = ()) -> pd.DataFrame:
     frame.attrs = {"notes": list(notes), "aside": aside}
     return frame
 

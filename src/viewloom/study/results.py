@@ -17,6 +17,7 @@ from viewloom.evaluation.selection.stability import Stability
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
 from viewloom.study.config.toml import Study
+from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
 
 PACKAGES = ("viewloom", "numpy", "scipy", "scikit-learn", "pandas")
@@ -76,7 +77,7 @@ class Results:
         How many clusters there seem to be.
     check : Check
         Who has what.
-    notes : list of str
+    notes : list of Note
         What is worth knowing; counts only.
     settings : dict
         As in study.toml, with all defaults.
@@ -96,7 +97,7 @@ class Results:
     comparison: Comparison | None
     numbers: ClusterNumber | None
     check: Check
-    notes: list[str]
+    notes: list[Note]
     settings: dict[str, Any]
     versions: dict[str, str]
     seed: int

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.frames import Codes, matches
-from viewloom.study.wording import counted, note, quoted
+from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
 REPEATED = [digit * (10**n - 1) // 9 for n in range(2, 9) for digit in (7, 8, 9)]  # 77, 88, 99, 777, ...
@@ -83,12 +84,13 @@ def _score_with_code(column: Array) -> bool:
     return bool((known == -1).sum() > 1 and len(rest) >= LEAST and rest[0] == 0 and (rest % 1 == 0).all())
 
 
-def doubts(frame: pd.DataFrame, given: Codes | None) -> list[str]:
+def doubts(frame: pd.DataFrame, given: Codes | None) -> list[Note]:
     """A note on columns in which -1 may stand for missing."""
     names = in_doubt(frame[undecided([str(name) for name in frame.columns], given)])
-    told = f"{quoted(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}"
+    named = f"{quoted(names[:MOST_NAMES])}{', ...' * (len(names) > MOST_NAMES)}"
     way_out = "if it means missing, name it in missing_codes"
-    return note(len(names), "column has", "columns have", f"-1 as the only negative value: {told}; {way_out}")
+    text = f"-1 as the only negative value: {named}; {way_out}"
+    return count_note(len(names), "column has", "columns have", text, public=True)
 
 
 def _with_code_at_an_end(values: Array, high: Array) -> Array:

@@ -45,12 +45,3 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     ('1 row', '3 rows', '0 directories')
     """
     return f"{n} {one if n == 1 else many or f'{one}s'}"
-
-
-def note(n: int, one: str, many: str | None = None, verb: str = "left out") -> list[str]:
-    """A note of how many there were, if any.
-
-    >>> note(3, "blank row"), note(0, "blank row")
-    (['3 blank rows left out'], [])
-    """
-    return [f"{counted(n, one, many)} {verb}"] if n else []

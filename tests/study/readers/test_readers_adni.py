@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from noted import texts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -63,7 +64,7 @@ class TestUcsffsx:
             "LeftHippocampus_volume", "RightHippocampus_volume", "LeftEntorhinal_thickness", "Icv_volume",
         ]  # fmt: skip
         assert_array_equal(frame["LeftHippocampus_volume"], [3200, NAN, 3400])
-        assert frame.attrs["notes"] == [
+        assert texts(frame.attrs["notes"]) == [
             "1 row of another visit left out",
             "3 rows without OVERALLQC Pass left out",
             "2 runs of subjects with a better or newer one left out",
@@ -173,8 +174,8 @@ class TestAdnimerge:
         assert_array_equal(frame["TAU"], [80, 239, 153.1])
         assert_array_equal(frame["FDG"], [1.36, NAN, NAN])
         assert_array_equal(frame["MOCA"], [NAN, NAN, 24])
-        assert "2 cells beyond the range of the assay taken at the limit" in frame.attrs["notes"]
-        assert "1 row of another visit left out" in frame.attrs["notes"]
+        assert "2 cells beyond the range of the assay taken at the limit" in texts(frame.attrs["notes"])
+        assert "1 row of another visit left out" in texts(frame.attrs["notes"])
 
     def test_codes_are_missing_only_where_asked(self, write):
         path = write("ADNIMERGE.csv", MERGE, MERGED)
@@ -265,7 +266,7 @@ class TestTadpole:
         assert frame.columns.tolist() == [
             "AGE", "ADAS13", "mPACCdigit", "LeftHippocampus_volume", "LeftEntorhinal_thickness", PET,
         ]  # fmt: skip
-        assert frame.attrs["notes"] == [
+        assert texts(frame.attrs["notes"]) == [
             "11 columns of text, ids, dates or copies left out",
             "2 cells with a missing code taken as missing",
         ]
@@ -295,13 +296,15 @@ class TestFdg:
             "Angular_Left", "Angular_Right", "CingulumPost_Bilateral", "Temporal_Left", "Temporal_Right",
         ]  # fmt: skip
         assert_array_equal(frame, [[1.1, 1.2, 1.3, 1.4, 1.5], [2.1, 2.2, NAN, 2.4, 2.5]])
-        assert frame.attrs["notes"] == ["5 rows of other visits left out"]
+        assert texts(frame.attrs["notes"]) == ["5 rows of other visits left out"]
 
     def test_two_scans_of_a_visit_are_averaged_aloud(self, write):
         rows = [*scan("2", "bl", ["1"] * 5), *scan("2", "bl", ["1.5"] * 5, uid="2")]
         frame = read_fdg(write("fdg.csv", OLD_FDG, rows))
         assert_array_equal(frame, [[1.25] * 5])
-        assert frame.attrs["notes"] == ["5 pairs of subject and region measured more than once averaged"]
+        assert texts(frame.attrs["notes"]) == [
+            "5 pairs of subject and region measured more than once averaged"
+        ]
 
     def test_the_present_release(self, write):
         header = "RID VISCODE VISCODE2 EXAMDATE LONIUID ROINAME MEAN MAX STDEV TOTVOX update_stamp"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -48,7 +49,7 @@ class TestH5ad:
         assert frame.index.name == "id"
         assert frame.columns.tolist() == ["TP53", "APOE", "MT-CO1"]
         assert_array_equal(frame, RNA)
-        assert frame.attrs["notes"] == []
+        assert texts(frame.attrs["notes"]) == []
 
     def test_layers_and_patterns(self, tmp_path):
         path = tmp_path / "x.h5ad"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -77,7 +78,7 @@ class TestStats:
             "rh_entorhinal_thickness",
         ]  # fmt: skip
         assert_array_equal(frame.loc["sub-02"], [3000.5, 7000.5, 1500, 9000, 2.75, 2.5, 1700, 3.125])
-        assert frame.attrs["notes"] == ["6 measures of the whole brain left out"]
+        assert texts(frame.attrs["notes"]) == ["6 measures of the whole brain left out"]
 
     def test_whole_brain_measures_when_asked_for(self, subjects):
         frame = read_stats(subjects, global_measures=True)
@@ -124,14 +125,14 @@ class TestStats:
         assert np.isnan(frame.loc["sub-02", "Left-Thalamus"])
         assert np.isnan(frame.loc["sub-01", "rh_entorhinal_thickness"])
         assert frame.loc["sub-01", "Left-Thalamus"] == 7000.5
-        assert "rh.aparc.stats lacking in 1 of 2 subjects" in frame.attrs["notes"]
+        assert "rh.aparc.stats lacking in 1 of 2 subjects" in texts(frame.attrs["notes"])
 
     def test_longitudinal_directories_and_templates(self, subjects):
         for name in ("sub-01_m00.long.sub-01", "sub-01_m12.long.sub-01", "fsaverage"):
             write(subjects, name, full(4000.5))
         cross = read_stats(subjects)
         assert cross.index.tolist() == ["sub-02"]
-        assert "4 directories of other streams, templates or averages left out" in cross.attrs["notes"]
+        assert "4 directories of other streams, templates or averages left out" in texts(cross.attrs["notes"])
         assert read_stats(subjects, longitudinal=True).index.tolist() == ["sub-01_m00", "sub-01_m12"]
 
     def test_only_longitudinal_directories(self, tmp_path):
@@ -201,7 +202,7 @@ class TestTables:
         frame = read_stats_table(path)
         assert frame.columns.tolist() == ["Left-Thalamus", "Left-Hippocampus"]
         assert frame.loc["sub-02"].tolist() == [6900.5, 3000.5]
-        assert frame.attrs["notes"] == ["2 measures of the whole brain left out"]
+        assert texts(frame.attrs["notes"]) == ["2 measures of the whole brain left out"]
 
     def test_several_tables_are_joined(self, tmp_path):
         paths = [table(tmp_path / "aseg.txt", ASEG_TABLE), str(table(tmp_path / "lh.csv", LH_TABLE, ","))]

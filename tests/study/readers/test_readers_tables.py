@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -73,7 +74,7 @@ class TestWide:
         assert frame.columns.tolist() == ["hippocampus", "amygdala"]
         assert (frame.dtypes == np.float64).all()
         assert_array_equal(frame, VALUES)
-        assert frame.attrs["notes"] == note
+        assert texts(frame.attrs["notes"]) == note
 
     def test_columns_without_any_value_are_left_out_and_named(self, write):
         frame = read_table(write(WIDE.replace("\n", ",\n")), id="subject")
@@ -119,7 +120,7 @@ class TestWide:
             write("subject,x,y\na,-4,n.d.\nb,2,-4.0\nc,1,3\n"), id="subject", missing_codes=codes
         )
         assert_array_equal(frame, [[NAN, NAN], [2.0, NAN], [1.0, 3.0]])
-        assert frame.attrs["notes"] == ["3 cells with a missing code taken as missing"]
+        assert texts(frame.attrs["notes"]) == ["3 cells with a missing code taken as missing"]
 
     def test_missing_codes_of_some_columns_leave_the_others_alone(self, write):
         path = write("subject,moca,z_score\na,-1,-1\nb,20,2\n")
@@ -131,7 +132,7 @@ class TestWide:
         chosen = {"columns": ["lh_*", "x[1]"], "exclude": ["*_b", "unseen"]}
         frame = read_table(path, id="subject", **chosen)
         assert frame.columns.tolist() == ["lh_a", "x[1]"]
-        assert frame.attrs["notes"] == ["no column fits 'unseen' of exclude"]
+        assert texts(frame.attrs["notes"]) == ["no column fits 'unseen' of exclude"]
         assert "no column fits 'lh_A*' of columns" in complaint(path, columns=["lh_A*"])
         assert "; did you mean 'lh_b'?" in complaint(path, columns=["LH_b"])
         assert "no columns left" in complaint(path, exclude=["*"])
@@ -142,7 +143,7 @@ class TestWide:
             frame = read_table(path, id="subject", **options)
             assert frame["x"].to_dict() == {"a": 1.5, "b": 2.5}
             assert frame.columns.tolist() == ["x"]
-            assert frame.attrs["notes"] == ["3 rows of other visits left out"]
+            assert texts(frame.attrs["notes"]) == ["3 rows of other visits left out"]
         assert "no row is of visit 'bl' in column 'session', which holds 3 codes" in complaint(
             path, visit="bl"
         )
@@ -175,7 +176,7 @@ class TestWide:
     def test_participants_with_decimal_commas(self, write):
         frame = read_table(write("subject;age;sex\na;70,5;F\nb;81;M\n"), id="subject", numeric=False)
         assert frame["age"].tolist() == [70.5, 81.0]
-        assert frame.attrs["notes"] == COMMAS
+        assert texts(frame.attrs["notes"]) == COMMAS
 
     @pytest.mark.parametrize("mark", [",", ";", "\t"])
     def test_participants_are_what_reading_all_as_text_gives(self, write, mark):
@@ -339,13 +340,13 @@ class TestLong:
             read_long(path, **options)
         frame = read_long(path, **options, repeats="mean")
         assert frame.loc["2", "Angular_Left"] == pytest.approx(1.3)
-        assert frame.attrs["notes"] == [
+        assert texts(frame.attrs["notes"]) == [
             "1 row equal to another counted once",
             "1 pair of subject and region measured more than once averaged",
         ]
         frame = read_long(path, **options, visit="bl")
         assert frame.loc["2", "Angular_Left"] == 1.2
-        assert "1 row of another visit left out" in frame.attrs["notes"]
+        assert "1 row of another visit left out" in texts(frame.attrs["notes"])
 
     def test_missing_measurements(self, write):
         path = write("s;roi;v\na;x;1,5\na;y;-1\nb;x;\nb;y;2\nc;x;-1\n")

@@ -12,6 +12,7 @@ from viewloom.clinical import as_categories, as_numbers
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.levels import MOST_LEVELS, folded, is_categorical
+from viewloom.study.notes import Note, count_note
 from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
@@ -49,9 +50,9 @@ class Covariates:
         coded = [_coded(column_of(participants, name), levels) for name, levels in self.levels.items()]
         return np.column_stack(coded) if coded else np.empty((n, 0))
 
-    def unseen(self, participants: pd.DataFrame | None) -> list[str]:
+    def unseen(self, participants: pd.DataFrame | None) -> list[Note]:
         """How many subjects have a level that training did not see; other spellings of one are errors."""
-        notes = []
+        notes = list[Note]()
         for name, levels in self.levels.items():
             column = column_of(participants, name)
             if levels is None:
@@ -60,8 +61,8 @@ class Covariates:
             labels = [label for label in as_categories(column) if label is not None]
             new = [label for label in labels if label not in levels]
             _check_new_levels(new, len(labels), levels, name)
-            who = counted(len(new), "subject has", "subjects have")
-            notes += [f"{who} a level of {name!r} that training did not see"] * bool(new)
+            text = f"a level of {name!r} that training did not see"
+            notes += count_note(len(new), "subject has", "subjects have", text)
         return notes
 
 

@@ -18,11 +18,12 @@ from viewloom.data.alignment import align
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.covariates import Covariates, labels_of
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
 from viewloom.study.preparation.view_steps import PreparedView, fit_view, restored_view
-from viewloom.study.wording import counted, note
+from viewloom.study.wording import counted
 
 __all__ = ["Plan", "Preparation"]
 Array = np.ndarray
@@ -39,7 +40,7 @@ class Preparation:
     covariates : Covariates
     sites : list of str
         Sites of the training subjects.
-    notes : list of str
+    notes : list of Note
         What was done to the training subjects: counts and names of features, never ids.
 
     Examples
@@ -61,7 +62,7 @@ class Preparation:
     views: list[PreparedView]
     covariates: Covariates
     sites: list[str]
-    notes: list[str]
+    notes: list[Note]
 
     @classmethod
     def fit(
@@ -96,7 +97,7 @@ class Preparation:
         asked = Asked(plan, people, teachers, complete, np.empty(0), nothing, len(sites))
         notes += _idle_notes(participants, plan, teachers)
         prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
-        notes += [f"View {view.name!r}: {note}" for view in prepared for note in view.notes]
+        notes += [note.about(f"View {view.name!r}") for view in prepared for note in view.notes]
         return replace(blank, views=prepared, notes=notes)
 
     def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
@@ -106,7 +107,7 @@ class Preparation:
         """
         return self._transformed(views, participants)[0]
 
-    def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[str]:
+    def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[Note]:
         """What `transform` has to fill in or leave as it is for these subjects, in counts."""
         return self._transformed(views, participants)[1]
 
@@ -132,23 +133,23 @@ class Preparation:
             "covariates": dict(self.covariates.levels),
             "sites": self.sites,
             "views": views,
-            "notes": self.notes,
+            "notes": [str(note) for note in self.notes],
             "holds_training_rows": any("knn" in view.kinds for view in self.views),
         }
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Preparation:
-        """The preparation that gave these `settings` and `to_arrays`, bit for bit."""
+        """The preparation that gave these `settings` and `to_arrays`, bit for bit, without its notes."""
         design = {name: arrays[f"covariates/{name}"] for name in ("default", "centre", "spread")}
         return cls(
             Plan(**settings["plan"]),
             [restored_view(view, a, arrays) for a, view in enumerate(settings["views"])],
             Covariates(settings["covariates"], **design),
             list(settings["sites"]),
-            list(settings["notes"]),
+            notes=[],
         )
 
-    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[str]]:
+    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[Note]]:
         views, notes = self._aligned(views)
         people, lacking = self._people(views, _matched(participants, views))
         notes += lacking
@@ -162,13 +163,13 @@ class Preparation:
             present[:, a] = False
             present[rows[kept], a] = True
             lost = len(rows) - len(kept)
-            empty = note(lost, "subject", verb="without a value in its kept columns")
-            notes += [f"View {view.name!r}: {text}" for text in empty]
+            empty = count_note(lost, "subject", text="without a value in its kept columns")
+            notes += [note.about(f"View {view.name!r}") for note in empty]
         _check_seen(present)
         features = {view.name: view.features_out for view in self.views}
         return views.replaced(blocks=blocks, present=present, feature_names=features), notes
 
-    def _aligned(self, views: Views) -> tuple[Views, list[str]]:
+    def _aligned(self, views: Views) -> tuple[Views, list[Note]]:
         """New subjects with the views and features of training, absent views included; others are noted."""
         features = {view.name: view.features for view in self.views}
         known, notes = _known_features(views, features)
@@ -177,13 +178,13 @@ class Preparation:
         except ValueError as error:
             raise StudyError(str(error)) from None
 
-    def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[str]]:
+    def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[Note]]:
         """Covariates and sites of subjects, and how many lack them."""
         n = len(views)
         raw = self.covariates.raw(participants, n)
         lacking = int(np.isnan(raw).any(axis=1).sum())
         filled = "without a covariate: its mean or commonest value is taken"
-        notes = [*note(lacking, "subject", verb=filled), *self.covariates.unseen(participants)]
+        notes = [*count_note(lacking, "subject", text=filled), *self.covariates.unseen(participants)]
         site = np.full(n, NOWHERE)
         if self.plan.harmonise != "none":
             labels = labels_of(participants, self.plan.site)
@@ -191,7 +192,7 @@ class Preparation:
             notes += self._site_notes(labels)
         return People(self.covariates.design(participants, n), site), notes
 
-    def _site_notes(self, labels: Sequence[str | None]) -> list[str]:
+    def _site_notes(self, labels: Sequence[str | None]) -> list[Note]:
         """How many subjects are not harmonised; new sites may be an error."""
         new = [label for label in labels if label is not None and label not in self.sites]
         if new and self.plan.new_sites == "error":
@@ -202,8 +203,8 @@ class Preparation:
             )
         nowhere = sum(label is None for label in labels)
         return [
-            *note(len(new), "subject", verb="of sites not seen in training, not harmonised"),
-            *note(nowhere, "subject", verb="without a site, not harmonised"),
+            *count_note(len(new), "subject", text="of sites not seen in training, not harmonised"),
+            *count_note(nowhere, "subject", text="without a site, not harmonised"),
         ]
 
 
@@ -224,16 +225,17 @@ def _matched(participants: pd.DataFrame | None, views: Views) -> pd.DataFrame | 
     return participants
 
 
-def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[str]]:
+def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[Note]]:
     """The views without features that training did not see, where they have all that it saw."""
-    blocks, names, notes = list(views.blocks), dict(views.feature_names), list[str]()
+    blocks, names, notes = list(views.blocks), dict(views.feature_names), list[Note]()
     for a, name in enumerate(views.names):
         found = names[name]
         seen = pd.Index(found).isin(wanted.get(name, found))
         if seen.sum() == len(wanted.get(name, found)) < len(found):
             blocks[a], names[name] = blocks[a][:, seen], found[seen]
-            new = note(int((~seen).sum()), "column", verb="not seen in training left out")
-            notes += [f"View {name!r}: {text}" for text in new]
+            text = "not seen in training left out"
+            new = count_note(int((~seen).sum()), "column", text=text, public=True)
+            notes += [note.about(f"View {name!r}") for note in new]
     return views.replaced(blocks=blocks, feature_names=names), notes
 
 
@@ -245,7 +247,7 @@ def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
     return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
 
 
-def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[str]:
+def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[Note]:
     """Covariates that are to be taken out and do not vary among those who tell their effect."""
     found = (
         []
@@ -253,8 +255,8 @@ def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) 
         else [name for name in plan.residualise if participants[name][teachers].nunique() < 2]
     )
     who = "controls" if plan.residualise_on == "controls" else "subjects"
-    verb = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
-    return note(len(found), "covariate", verb=verb)
+    text = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
+    return count_note(len(found), "covariate", text=text, public=True)
 
 
 def _check_seen(present: Array) -> None:

@@ -14,6 +14,7 @@ from sklearn.impute import KNNImputer
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, apply_combat, fit_combat
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.wording import counted
@@ -70,7 +71,7 @@ class Asked:
 class Step:
     """A fitted step; all fields but the notes are numeric arrays."""
 
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    notes: tuple[Note, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
@@ -205,8 +206,8 @@ class Harmonise(Step):
             nothing = np.zeros(X.shape[1])
             none = np.empty((0, X.shape[1]))
             slopes = np.zeros((covariates.shape[1], X.shape[1]))
-            sites = counted(int(large.sum()), "site")
-            note = f"not harmonised: {sites} with {asked.plan.min_site} subjects or more"
+            sites = Count(int(large.sum()), "site", public=True)
+            note = Note(("not harmonised: ", sites, f" with {asked.plan.min_site} subjects or more"))
             return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
         at = _looked_up(position, site)
@@ -304,12 +305,14 @@ def _check_enough(n: int, p: int, plan: Plan) -> int:
     return least
 
 
-def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[str, ...]:
+def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[Note, ...]:
     """One note per cause, with the columns that it has."""
     return tuple(
-        f"{counted(found.sum(), 'column')} {cause}: {listed(features[found])}"
+        note
         for found, cause in causes
-        if found.any()
+        for note in count_note(
+            int(found.sum()), "column", text=f"{cause}: {listed(features[found])}", public=True
+        )
     )
 
 
@@ -318,17 +321,18 @@ def _looked_up(position: Array, site: Array) -> Array:
     return np.where(site >= 0, position[site], NOWHERE)
 
 
-def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[str, ...]:
+def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[Note, ...]:
     small = ~large & (sizes > 0)
-    subjects, sites = int(sizes[small].sum()), int(small.sum())
-    who = f"{counted(subjects, 'subject')} of {counted(sites, 'site')}"
-    note = f"{who} with fewer than {least}, not harmonised"
+    subjects = Count(int(sizes[small].sum()), "subject")
+    sites = Count(int(small.sum()), "site", public=True)
+    note = Note((subjects, " of ", sites, f" with fewer than {least}, not harmonised"))
     return (note,) * bool(small.any())
 
 
-def _filled_note(X: Array, by: str) -> tuple[str, ...]:
+def _filled_note(X: Array, by: str) -> tuple[Note, ...]:
     count = int(np.isnan(X).sum())
-    return (f"{counted(count, 'missing cell')} ({count / X.size:.1%}) filled with {by}",) * bool(count)
+    cells = Count(count, "missing cell", detail=f" ({count / X.size:.1%})")
+    return (Note((cells, f" filled with {by}")),) * bool(count)
 
 
 STEPS: dict[str, type[Step]] = {

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.steps import STEPS, Asked, People, Step
 
@@ -35,7 +36,7 @@ class PreparedView:
         return X, rows
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What was done to the training subjects."""
         return [note for step in self.steps for note in step.notes]
 

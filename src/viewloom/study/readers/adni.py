@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.readers.visits import parse
-from viewloom.study.wording import note
 
 SAME_VISIT = {  # a baseline is screened, scanned and seen under different codes
     "bl": ("bl", "sc", "scmri"),
@@ -77,7 +77,7 @@ def read_adnimerge(
         ``DX`` is CN, MCI or AD, the state after a change such as "MCI to Dementia". ``AGE`` is that of the
         visit: the table's own, at baseline, plus ``Years_bl``. ``>1700`` and the like count as their bound.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     codes = MERGE_CODES if missing_codes is None else missing_codes
     raw = _aged(raw, codes, path, notation)
@@ -111,7 +111,7 @@ def read_tadpole(
         ST codes have names such as ``LeftHippocampus_volume`` where one table only was chosen. ``DX`` is
         CN, MCI or AD, from DXCHANGE where that is given.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     codes: Codes = TADPOLE_CODES
     if missing_codes is not None:
@@ -154,7 +154,7 @@ def read_fdg(
         One column per ROINAME, with ROILAT where there is one. Several scans of a visit are averaged, which
         is noted. ADNI gives one to five regions; a finer view is BAIPETNMRC, or one's own extraction.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     name = ["ROINAME", *(["ROILAT"] if "ROILAT" in raw.columns else [])]
     wide = pivot(
@@ -171,7 +171,7 @@ def read_fdg(
     return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
 
 
-def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.DataFrame, Notation]:
+def visit_rows(path: Path, id: str, visit: str, notes: list[Note]) -> tuple[pd.DataFrame, Notation]:
     """Rows of the visit, with ids and codes as text, and how numbers are written."""
     dialect = find_dialect(path)
     raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # in one piece
@@ -215,7 +215,7 @@ def _clinical(
     exclude: Patterns,
     codes: Codes,
     numeric: bool,
-    notes: list[str],
+    notes: list[Note],
     notation: Notation,
     aside: Aside,
 ) -> pd.DataFrame:
@@ -235,7 +235,7 @@ def _clinical(
     return frame
 
 
-def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str], notation: Notation) -> pd.DataFrame:
+def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[Note], notation: Notation) -> pd.DataFrame:
     """Columns of numbers that say something about a subject."""
     kept = [
         not frames.matches(name, BOOKKEEPING)
@@ -243,5 +243,7 @@ def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str], notation: N
         for name in raw.columns
     ]
     left = len(kept) - sum(kept)
-    notes += note(left, "column of text, ids or dates", "columns of text, ids, dates or copies")
+    notes += count_note(
+        left, "column of text, ids or dates", "columns of text, ids, dates or copies", public=True
+    )
     return raw.loc[:, kept]

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import InputError, MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import counted, nearest
@@ -127,7 +128,7 @@ def _as_frame(
     if nameless:
         raise StudyError(f"{path.name}: {counted(nameless, 'column')} without a name; write it again.")
     wide = pd.DataFrame(values, columns=names["var"])
-    notes: list[str] = []
+    notes: list[Note] = []
     ids = frames.checked_ids(pd.Series(names["obs"], name="obs_names"), path, hint=ONE_ROW)
     chosen = frames.select(wide, columns, exclude, path, notes)
     return frames.finish(frames.numbers(chosen, (), path, notes, way_out=CORRECT), ids, path, notes)

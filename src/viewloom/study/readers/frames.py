@@ -12,10 +12,11 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
 from viewloom.study.readers.visits import FIRST, at_visits, first_visits, visit_columns
-from viewloom.study.wording import counted, nearest, note, quoted
+from viewloom.study.wording import counted, nearest, quoted
 
 Patterns = Sequence[str] | None
 Code = int | float | str
@@ -66,7 +67,7 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def select(
-    raw: pd.DataFrame, columns: Patterns, exclude: Patterns, path: Path, notes: list[str]
+    raw: pd.DataFrame, columns: Patterns, exclude: Patterns, path: Path, notes: list[Note]
 ) -> pd.DataFrame:
     """The columns that are asked for, in the order of the file; a pattern that fits none is an error."""
     names = list(raw.columns)
@@ -76,7 +77,7 @@ def select(
             raise StudyError(f"{path.name}: no column fits {pattern!r} of columns{hint}")
     for pattern in exclude or ():
         if not any(matches(name, [pattern]) for name in names):
-            notes.append(f"no column fits {pattern!r} of exclude")
+            notes.append(Note((f"no column fits {pattern!r} of exclude",)))
     kept = [
         (columns is None or matches(name, columns)) and not matches(name, exclude or ()) for name in names
     ]
@@ -121,7 +122,7 @@ def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:
 
 
 def of_visit(
-    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[Note]
 ) -> pd.DataFrame:
     """Rows of the wanted visits, or of the first of each subject, unless a visit is called so."""
     if list(wanted) == [FIRST] and not (codes == FIRST).any():
@@ -180,7 +181,7 @@ def numbers(
     cells: pd.DataFrame,
     codes: Codes,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     *,
     censored: bool = False,
     way_out: str = NAME_CODES,
@@ -194,7 +195,7 @@ def numbers(
     codes : sequence, or dict of column pattern to sequence
         What stands for missing, in all columns or in those that fit the pattern.
     path : Path
-    notes : list of str
+    notes : list of Note
     censored : bool
         Take cells such as ``>1700`` at their bound.
     way_out : str
@@ -221,8 +222,8 @@ def numbers(
     _check_cells(infinite, len(cells), "infinite", path, way_out)
     beyond = sum(text.beyond for text in parsed.values())
     coded = int((np.isnan(values) & cells.notna().to_numpy(dtype=bool)).sum()) if codes else 0
-    notes += note(beyond, "cell", verb="beyond the range of the assay taken at the limit")
-    notes += note(coded, "cell", verb="with a missing code taken as missing")
+    notes += count_note(beyond, "cell", text="beyond the range of the assay taken at the limit")
+    notes += count_note(coded, "cell", text="with a missing code taken as missing")
     return pd.DataFrame(values, index=cells.index, columns=names)
 
 
@@ -230,7 +231,7 @@ def numbers_or_text(
     cells: pd.DataFrame,
     codes: Codes,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     *,
     censored: bool = False,
     notation: Notation = PLAIN,
@@ -336,7 +337,7 @@ def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: st
         )
 
 
-def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[str]) -> pd.DataFrame:
+def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[Note]) -> pd.DataFrame:
     """The frame a reader returns: indexed by id, with its notes, without columns that are all missing.
 
     These are named in ``attrs["empty"]``; it is an error if no other is left. ``attrs["faults"]`` has a

@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
-from viewloom.study.wording import note
 
 ASEG = ("aseg.stats", "aseg+DKT.stats", "samseg.fs.stats")  # FreeSurfer, FastSurfer, SAMSEG
 ASEG_HEADERS = ["Index", "SegId", "NVoxels", "Volume_mm3", "StructName"]
@@ -80,7 +80,7 @@ def read_stats(
     StudyError
         Where there are no such files, or some hold no table.
     """
-    folder, notes = Path(folder), list[str]()
+    folder, notes = Path(folder), list[Note]()
     wanted = _wanted_files(atlas, measures, hemispheres)
     found = _found(folder, wanted)
     chosen = _one_stream(found, longitudinal, folder, notes)
@@ -88,7 +88,8 @@ def read_stats(
     for kind, paths in _by_kind(chosen, wanted):
         parts.append(_read_kind(kind, paths, measures, folder))
         if len(paths) < len(chosen):
-            notes.append(f"{kind} lacking in {len(chosen) - len(paths)} of {len(chosen)} subjects")
+            lacking = Count(len(chosen) - len(paths), "subject", total=len(chosen))
+            notes.append(Note((f"{kind} lacking in ", lacking)))
     ids = pd.Index(sorted(chosen), dtype=str)
     wide = pd.concat([part.reindex(ids) for part in parts], axis=1)
     wide = wide.loc[:, ~wide.columns.duplicated()]  # both hemispheres repeat measures of the whole brain
@@ -102,12 +103,14 @@ def is_stats_folder(folder: Path) -> bool:
     return next(_stats_files(folder), None) is not None
 
 
-def regions(wide: pd.DataFrame, global_measures: bool, notes: list[str]) -> pd.DataFrame:
+def regions(wide: pd.DataFrame, global_measures: bool, notes: list[Note]) -> pd.DataFrame:
     """The table without measures of the whole brain, unless they are asked for."""
     if global_measures:
         return wide
     whole = wide.columns.map(lambda name: GLOBAL.fullmatch(name) is not None).to_numpy(dtype=bool)
-    notes += note(int(whole.sum()), "measure of the whole brain", "measures of the whole brain")
+    notes += count_note(
+        int(whole.sum()), "measure of the whole brain", "measures of the whole brain", public=True
+    )
     return wide.loc[:, ~whole]
 
 
@@ -150,7 +153,7 @@ def _subject(path: Path, kind: str) -> str:
 
 
 def _one_stream(
-    found: dict[str, dict[str, Path]], longitudinal: bool, folder: Path, notes: list[str]
+    found: dict[str, dict[str, Path]], longitudinal: bool, folder: Path, notes: list[Note]
 ) -> dict[str, dict[str, Path]]:
     """Subjects of the longitudinal stream, or those outside it; never templates and averages."""
     templates = {name.partition(LONG)[2] for name in found if LONG in name}
@@ -163,7 +166,9 @@ def _one_stream(
         other = "set longitudinal = true" if templates else "check the folder, or set longitudinal = false"
         raise StudyError(f"{folder.name}: no directory of this stream among {len(found)}; {other}.")
     left = len(found) - len(chosen)
-    notes += note(left, "directory of another stream", "directories of other streams, templates or averages")
+    notes += count_note(
+        left, "directory of another stream", "directories of other streams, templates or averages"
+    )
     return chosen
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
@@ -54,7 +55,7 @@ def read_stats_table(
         NaN where a subject is not in all tables.
     """
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
-    notes: list[str] = []
+    notes: list[Note] = []
     where = paths[0] if len(paths) == 1 else paths[0].parent
     tables = [_read_stats_table(one, id, missing_codes or (), notes) for one in paths]
     joined = reduce(lambda left, right: _joined(left, right, where), tables)
@@ -67,7 +68,7 @@ def is_stats_table(header: Iterable[str]) -> bool:
     return TABLE_HEAD.fullmatch(next(iter(header), "")) is not None
 
 
-def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[str]) -> pd.DataFrame:
+def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[Note]) -> pd.DataFrame:
     """One table, indexed by id."""
     dialect = find_dialect(path, candidates=NAMED.values())
     id = id or dialect.header[0]

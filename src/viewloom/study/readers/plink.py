@@ -14,11 +14,11 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.wording import note
 
 MAGIC = b"\x6c\x1b"
 FAM = ["fid", "iid", "father", "mother", "sex", "phenotype"]
@@ -59,7 +59,7 @@ def read_bed(
     ImportError
         Without bed-reader (``pip install viewloom[study]``).
     """
-    bed, notes = _bed_path(Path(path)), list[str]()
+    bed, notes = _bed_path(Path(path)), list[Note]()
     people = _read_beside(bed.with_suffix(".fam"), FAM)
     panel = _read_beside(bed.with_suffix(".bim"), BIM)
     _check_bed(bed, len(people), len(panel))
@@ -88,14 +88,14 @@ def read_raw(
     DataFrame indexed by ``id``, the IID
         Named as by `read_bed`: ``rs1_A`` counts allele A, also where PLINK 2 wrote ``rs1_A(/G)``.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
     raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, notes)
     raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
     ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
     calls = raw.loc[:, [name not in RAW and not name.endswith(DOMINANCE) for name in raw.columns]]
     dominance = sum(name.endswith(DOMINANCE) for name in raw.columns)
-    notes += note(dominance, "column of dominance", "columns of dominance")
+    notes += count_note(dominance, "column of dominance", "columns of dominance", public=True)
     panel = _chosen(_parsed_names(calls.columns), variants, path)
     calls = calls.iloc[:, panel.index.to_numpy()].set_axis(_features(panel, path), axis=1)
     frame = frames.numbers(calls, (), path, notes, way_out=EXPORT, notation=dialect.notation)
@@ -202,7 +202,7 @@ def _features(panel: pd.DataFrame, path: Path) -> list[str]:
 
 
 def _filtered(
-    frame: pd.DataFrame, min_maf: float, min_call_rate: float, path: Path, notes: list[str]
+    frame: pd.DataFrame, min_maf: float, min_call_rate: float, path: Path, notes: list[Note]
 ) -> pd.DataFrame:
     """Variants that are called often enough and vary enough."""
     calls = frame.to_numpy()
@@ -211,9 +211,9 @@ def _filtered(
     rare = np.minimum(frequency, 1 - frequency) < min_maf
     seldom = called < min_call_rate * len(frame)
     below = f"below a call rate of {min_call_rate}"
-    notes += note(int(seldom.sum()), f"variant {below}", f"variants {below}")
+    notes += count_note(int(seldom.sum()), f"variant {below}", f"variants {below}", public=True)
     below = f"below a minor allele frequency of {min_maf}"
-    notes += note(int((rare & ~seldom).sum()), f"variant {below}", f"variants {below}")
+    notes += count_note(int((rare & ~seldom).sum()), f"variant {below}", f"variants {below}", public=True)
     kept = frame.loc[:, ~(rare | seldom)]
     if kept.shape[1] == 0:
         raise StudyError(f"{path.name}: no variant is left; lower min_maf and min_call_rate.")

@@ -12,12 +12,12 @@ import pandas as pd
 
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
 from viewloom.study.readers.visits import visit_columns
-from viewloom.study.wording import note
 
 PARQUET = (".parquet", ".pq")
 MEASURED_AGAIN = (
@@ -91,7 +91,7 @@ def read_table(
     007          3.1
     008          NaN
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
     raw, dropped = _visit_rows(raw, id, visit, visit_column, path, notes)
@@ -153,7 +153,7 @@ def read_long(
     >>> frame.columns.tolist()
     ['Angular_Left', 'Angular_Right']
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     parts = [name] if isinstance(name, str) else list(name)
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
@@ -181,7 +181,7 @@ def pivot(
     value: str,
     codes: Codes,
     repeats: str,
-    notes: list[str],
+    notes: list[Note],
     notation: Notation,
 ) -> pd.DataFrame:
     """Rows of measurements as one row per subject and one column per region, in order of appearance."""
@@ -216,12 +216,12 @@ def _joined_names(raw: pd.DataFrame, parts: Sequence[str], path: Path) -> pd.Ser
 
 
 def _one_value_each(
-    measured: pd.DataFrame, path: Path, repeats: str, hint: str, notes: list[str]
+    measured: pd.DataFrame, path: Path, repeats: str, hint: str, notes: list[Note]
 ) -> pd.DataFrame:
     """Rows that differ; several values of a subject and region are an error, or will be averaged."""
     distinct = measured.drop_duplicates()
     equal = len(measured) - len(distinct)
-    notes += note(equal, "row equal to another", "rows equal to another", "counted once")
+    notes += count_note(equal, "row equal to another", "rows equal to another", "counted once")
     distinct = distinct[distinct["value"].notna()]  # a blank beside a value says nothing
     several = int((distinct.groupby(["id", "region"]).size() > 1).sum())
     if several and repeats == "error":
@@ -229,12 +229,12 @@ def _one_value_each(
             f"{path.name}: {several} pairs of subject and region have several values; {hint}, or set "
             "repeats = 'mean'."
         )
-    notes += note(several, *MEASURED_AGAIN, "averaged")
+    notes += count_note(several, *MEASURED_AGAIN, "averaged")
     return distinct
 
 
 def _load(
-    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[str], *, codes: bool = False
+    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[Note], *, codes: bool = False
 ) -> tuple[pd.DataFrame, Notation]:
     """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text.
 
@@ -245,7 +245,7 @@ def _load(
         return filled_rows(load_parquet(path), path, notes), replace(notation, options=True)
     dialect = find_dialect(path, **given, options=True)
     if dialect.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
-        notes.append("decimal commas read as points")
+        notes.append(Note(("decimal commas read as points",)))
     names = [*filter(None, text), *visit_columns(dialect.header)]
     raw = load(path, dialect, text=names)
     if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
@@ -258,12 +258,12 @@ def _truths(raw: pd.DataFrame) -> list[str]:
     return [str(name) for name, dtype in raw.dtypes.items() if dtype in (bool, object)]
 
 
-def filled_rows(raw: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:
+def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFrame:
     """Rows that hold anything; none at all is an error."""
     filled = raw.notna().any(axis=1).to_numpy()
     if not filled.any():
         raise StudyError(f"{path.name}: there is a header but no rows.")
-    notes += note(int((~filled).sum()), "blank row")
+    notes += count_note(int((~filled).sum()), "blank row")
     return raw[filled]
 
 
@@ -290,7 +290,7 @@ def load_parquet(path: Path) -> pd.DataFrame:
 
 
 def _visit_rows(
-    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[Note]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rows of the visit, all where None, and the name of the column that tells visits apart."""
     if visit is None and visit_column is None:

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.wording import note
 
 QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
 RUNS = "runs of subjects with a better or newer one"
@@ -56,7 +56,7 @@ def read_ucsffsx(
     DataFrame indexed by ``id``
         Of several runs of a subject, the best rated one, then the newest by RUNDATE, then by IMAGEUID.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
     raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
@@ -65,7 +65,7 @@ def read_ucsffsx(
         raise StudyError(f"{path.name}: no columns such as ST29SV; is it a UCSFFSX table?")
     codes = raw.loc[:, [measure in measures for measure in measured]]
     left = sum(measure is not None for measure in measured) - codes.shape[1]
-    notes += note(left, "column of other measures", "columns of other measures")
+    notes += count_note(left, "column of other measures", "columns of other measures", public=True)
     cells = _named(codes, columns, exclude, path, notes, texts=_texts(dictionary))
     known = ADNI_CODES if missing_codes is None else _codes(missing_codes, codes.columns, dictionary)
     values = frames.numbers(cells, known, path, notes, notation=notation)
@@ -79,7 +79,7 @@ def _codes(given: Codes, columns: pd.Index, dictionary: str | Path | None) -> Co
     return stcodes.codes_by_either_name(given, names, list(columns))
 
 
-def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) -> pd.DataFrame:
+def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[Note]) -> pd.DataFrame:
     """Rows with their rating as a number in column ``_rating``, 0 for Pass."""
     if "OVERALLQC" not in raw.columns:
         raise StudyError(f"{path.name}: no column OVERALLQC; is it a UCSFFSX table?")
@@ -93,11 +93,11 @@ def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) ->
         raise StudyError(
             f"{path.name}: none of {len(raw)} rows has OVERALLQC Pass; set require_qc = false to keep them."
         )
-    notes += note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
+    notes += count_note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
     return raw[passed]
 
 
-def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.DataFrame:
+def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[Note]) -> pd.DataFrame:
     """Of rows that agree in columns `same`, one: the best rated, then the newest."""
     run = pd.to_datetime(_column_or_nan(raw, "RUNDATE"), errors="coerce", format="mixed")
     image = frames.as_numbers(_column_or_nan(raw, "IMAGEUID"))
@@ -106,7 +106,7 @@ def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.Data
     )
     kept = raw.loc[order.drop_duplicates(same).index.sort_values()]
     older = len(raw) - len(kept)
-    notes += note(older, "run of a subject with a better or newer one", RUNS)
+    notes += count_note(older, "run of a subject with a better or newer one", RUNS)
     return kept.drop(columns="_rating")
 
 
@@ -119,7 +119,7 @@ def _named(
     columns: Patterns,
     exclude: Patterns,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     texts: dict[str, str],
 ) -> pd.DataFrame:
     """The chosen columns under readable names; patterns may be of names or of codes."""

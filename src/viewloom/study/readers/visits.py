@@ -12,7 +12,8 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
-from viewloom.study.wording import counted, note
+from viewloom.study.notes import Breakdown, Count, Note, count_note
+from viewloom.study.wording import counted
 
 FIRST = "first"  # the rule: of each subject the first visit
 COLUMNS = (  # names of columns as `plain` writes them, the likeliest first
@@ -98,7 +99,7 @@ def _dated(text: str) -> Visit:
 
 
 def at_visits(
-    raw: pd.DataFrame, codes: pd.Series, wanted: Iterable[str], path: Path, notes: list[str]
+    raw: pd.DataFrame, codes: pd.Series, wanted: Iterable[str], path: Path, notes: list[Note]
 ) -> pd.DataFrame:
     """Rows of the wanted visits; case, padding and prefixes of codes do not count (ses-M00, m0, bl)."""
     wanted = list(wanted)
@@ -111,13 +112,14 @@ def at_visits(
             f"{codes.nunique()} codes{_known(codes)}; check visit, and that this is the column of visits."
         )
     if not set(same) & set(wanted):
-        notes.append(f"visit {listed(wanted)} is written {listed(sorted(same))} in column {codes.name!r}")
-    notes += note(int((~kept).sum()), "row of another visit", "rows of other visits")
+        written = f"visit {listed(wanted)} is written {listed(sorted(same))} in column {codes.name!r}"
+        notes.append(Note((written,)))
+    notes += count_note(int((~kept).sum()), "row of another visit", "rows of other visits")
     return raw[kept]
 
 
 def first_visits(
-    raw: pd.DataFrame, ids: pd.Series, codes: pd.Series, path: Path, notes: list[str]
+    raw: pd.DataFrame, ids: pd.Series, codes: pd.Series, path: Path, notes: list[Note]
 ) -> pd.DataFrame:
     """Rows of the first visit of each subject; codes must have an order."""
     parsed = {code: parse(code) for code in codes.dropna().unique()}
@@ -132,19 +134,21 @@ def first_visits(
     first = place.groupby(ids.to_numpy()).transform("min")
     kept = (place == first).to_numpy(dtype=bool)
     unordered = int(place.isna().sum())
-    notes += note(unordered, "row of a visit without a place in the order", "rows of visits without order")
-    notes.append(f"first visit of each subject kept: {_counts(codes[kept], parsed)}")
-    notes += note(int((~kept).sum()) - unordered, "row of a later visit", "rows of later visits")
+    notes += count_note(
+        unordered, "row of a visit without a place in the order", "rows of visits without order"
+    )
+    notes.append(Note(("first visit of each subject kept: ", _counts(codes[kept], parsed))))
+    notes += count_note(int((~kept).sum()) - unordered, "row of a later visit", "rows of later visits")
     return raw[kept]
 
 
-def _counts(codes: pd.Series, parsed: dict[str, Visit]) -> str:
-    """How many rows are of which visit; days are many, and not told."""
+def _counts(codes: pd.Series, parsed: dict[str, Visit]) -> Count | Breakdown:
+    """The number of rows of each visit; their total where visits are days, or too many to list."""
     counts = codes.value_counts()
     if len(counts) > MOST_CODES or any(parsed[code].scale == "day" for code in counts.index):
-        return counted(len(codes), "row")
+        return Count(len(codes), "row")
     order = sorted(counts.index, key=lambda code: (parsed[code].place, code))
-    return ", ".join(f"{counts[code]} at {code!r}" for code in order)
+    return Breakdown(tuple((int(counts[code]), f"at {code!r}") for code in order))
 
 
 def _known(codes: pd.Series) -> str:

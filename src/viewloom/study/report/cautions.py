@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
-from viewloom.study.report.privacy import plain, shown_count
+from viewloom.study.report.privacy import plain
 from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
 
 if TYPE_CHECKING:

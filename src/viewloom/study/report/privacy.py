@@ -19,15 +19,6 @@ from viewloom.runtime.visible import visible
 Array = np.ndarray
 ABOUT = "about "
 LONGEST = 80  # letters of a name that are shown
-PEOPLE = "subjects?|participants?|people|persons?|patients?|controls?|ids?|rows?|runs?|visits?|cells?"
-THINGS = (
-    "columns?|features?|variants?|measures?|sites?|views?|clusters?|iterations?|rounds?|dimensions?|tables?"
-)
-NO_NOUNS = "is|are|was|were|to|and|or|of|in|for|at|from"
-COUNT = re.compile(  # a number before a noun, be it 3 of 40, that is not one of things, be they constant ones
-    rf"(?<![\w.,='\"-])(\d{{1,9}})(?: of (\d{{1,9}}))?(?= (?!(?:(?!(?:{PEOPLE})\b)[\w-]+ )?(?:{THINGS})\b)"
-    rf"(?!(?:{NO_NOUNS})\b)[^\W\d])"
-)
 
 
 def plain(name: Any, most: int = LONGEST) -> str:
@@ -41,17 +32,6 @@ def plain(name: Any, most: int = LONGEST) -> str:
     """
     shown = visible(" ".join(str(name)[: 4 * most].split()))
     return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
-
-
-def shown_count(count: int, total: int, min_cell: int) -> Shown:
-    """A count of people out of a known total, vague where it or the rest is small; nobody and all are shown.
-
-    >>> [str(shown_count(n, 60, 11)) for n in (40, 3, 57, 60)]
-    ['40', '<11', '>49', '60']
-    """
-    if 0 < count < min_cell:
-        return Hidden("<", min_cell)
-    return Hidden(">", total - min_cell) if 0 < total - count < min_cell else Known(int(count))
 
 
 def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
@@ -74,25 +54,6 @@ def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
     return [
         Known(n) if n == total or not rough else Hidden(ABOUT, 10 * round(n / 10)) for n in counts.tolist()
     ]
-
-
-def without_small_counts(note: str, min_cell: int) -> str:
-    """A note in which small numbers are not given, unless they are known to be of things, such as columns.
-
-    >>> without_small_counts("view 'pet': 3 subjects and 2 constant columns left out", 11)
-    "view 'pet': fewer than 11 subjects and 2 constant columns left out"
-    >>> without_small_counts("aseg.stats lacking in 37 of 40 subjects", 11)
-    'aseg.stats lacking in more than 29 of 40 subjects'
-    """
-    return COUNT.sub(lambda found: _vague(found, min_cell), note)
-
-
-def _vague(found: re.Match[str], min_cell: int) -> str:
-    count, total = int(found[1]), int(found[2] or 0)
-    of_all = f" of {total}" if found[2] else ""
-    if count < min_cell:
-        return f"fewer than {min_cell}{of_all}"
-    return f"more than {total - min_cell}{of_all}" if 0 < total - count < min_cell else found[0]
 
 
 def without_folders(text: str) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
-from viewloom.study.report.privacy import plain, shown_count
+from viewloom.study.report.privacy import plain
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results

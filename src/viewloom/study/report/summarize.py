@@ -15,7 +15,7 @@ from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
 from viewloom.study.report.findings import findings
-from viewloom.study.report.privacy import plain, without_folders, without_small_counts
+from viewloom.study.report.privacy import plain, without_folders
 from viewloom.study.report.sentences import in_short
 from viewloom.study.report.tables import subject_table, tables
 
@@ -83,7 +83,7 @@ def _value(value: Any) -> str:
 
 
 def _notes(results: Results) -> list[str]:
-    return [plain(without_small_counts(note, results.min_cell), LONGEST_VALUE) for note in results.notes]
+    return [plain(note.shared(results.min_cell), LONGEST_VALUE) for note in results.notes]
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:

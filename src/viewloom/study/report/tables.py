@@ -9,9 +9,10 @@ import pandas as pd
 
 from viewloom.clinical import shown_counts
 from viewloom.evaluation.comparison import DISTANCES, SCORES
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import MOST_FEATURES, Findings
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
-from viewloom.study.report.privacy import plain, shown_count, shown_sizes
+from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.sentences import joined, verdict
 from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
 

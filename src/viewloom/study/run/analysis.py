@@ -23,6 +23,7 @@ from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
 
@@ -101,7 +102,7 @@ def analyse(
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *warned],
+        notes=[*ready.check.notes, *(Note((text,)) for text in warned)],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,

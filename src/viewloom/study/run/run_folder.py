@@ -214,7 +214,7 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
         "single_subjects_in_report": subjects,
         "versions": results.versions,
         "inputs": results.inputs,
-        "notes": results.notes,
+        "notes": [str(note) for note in results.notes],
         "files": sorted(path.name for path in folder.iterdir()),
     }
 
