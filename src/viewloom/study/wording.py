@@ -21,10 +21,10 @@ def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
 
 
 def folded(name: object) -> str:
-    """A name without case and punctuation.
+    """A name without case, spaces and punctuation.
 
-    >>> folded("DX_bl") == folded("dx.bl ")
-    True
+    >>> folded("DX_bl") == folded("dx.bl "), folded("Session_ID ")
+    (True, 'sessionid')
     """
     return "".join(letter for letter in str(name).casefold() if letter.isalnum())
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from viewloom.study.readers.frames import as_numbers, as_text
 from viewloom.study.readers.text import ROW_NAMES
-from viewloom.study.readers.visits import plain
+from viewloom.study.wording import folded
 
 # names of columns in lower case, without spaces and punctuation, the likeliest first
 IDS = (
@@ -20,7 +20,7 @@ IDS = (
     "recordid caseid guid sampleid sample samplename barcode submitterid donor donorid mrid personid "
     "person bidsid names name code mriid scanid imageid fid"
 )
-UNNAMED = f"{plain(ROW_NAMES)} unnamed0 column1 x index"
+UNNAMED = f"{folded(ROW_NAMES)} unnamed0 column1 x index"
 DIAGNOSIS = (
     "dx dxbl diagnosis dxgroup diagnosisbl diag group researchgroup diagnosticgroup clinicalgroup "
     "patientgroup studygroup dxchange casecontrol condition disease status clinicalstatus phenotype "
@@ -58,8 +58,8 @@ def named(header: Iterable[str], names: str) -> list[str]:
     ['Subject ID', 'iD']
     """
     known = names.split()
-    found = [name for name in header if plain(name) in known]
-    return sorted(found, key=lambda name: known.index(plain(name)))
+    found = [name for name in header if folded(name) in known]
+    return sorted(found, key=lambda name: known.index(folded(name)))
 
 
 def may_be_ids(cells: pd.Series) -> bool:

@@ -19,8 +19,8 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.tables import is_parquet, load_parquet
 from viewloom.study.readers.text import NAMED, find_dialect, load
-from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
-from viewloom.study.wording import counted
+from viewloom.study.readers.visits import FIRST, parse, visit_columns
+from viewloom.study.wording import counted, folded
 
 LARGE = 1 << 25  # bytes; of larger files only the first lines are looked at
 SAMPLE = 3000  # lines
@@ -29,7 +29,7 @@ SIDE = "roilat side hemi hemisphere"
 PERHAPS_VISITS = (
     "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
 )
-LONG_KEYS = (" ".join(map(plain, readers.REGION)), " ".join(map(plain, readers.VALUE)))
+LONG_KEYS = (" ".join(map(folded, readers.REGION)), " ".join(map(folded, readers.VALUE)))
 
 
 class Unusable(Exception):

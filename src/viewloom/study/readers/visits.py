@@ -13,10 +13,10 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Breakdown, Count, Note, count_note
-from viewloom.study.wording import counted
+from viewloom.study.wording import counted, folded
 
 FIRST = "first"  # the rule: of each subject the first visit
-COLUMNS = (  # names of columns as `plain` writes them, the likeliest first
+COLUMNS = (  # names of columns as `folded` writes them, the likeliest first
     "viscode2", "viscode", "visit", "visitid", "visitcode", "visitname", "visitnumber", "visitno", "visitnum",
     "visnum", "session", "sessionid", "sessionname", "sessionnumber", "timepoint", "wave", "eventname",
     "redcapeventname", "studyvisit", "examvisit", "assessment",
@@ -40,23 +40,14 @@ class Visit(NamedTuple):
     place: float
 
 
-def plain(name: str) -> str:
-    """A name without case, spaces and punctuation.
-
-    >>> plain("Session_ID "), plain("VISCODE")
-    ('sessionid', 'viscode')
-    """
-    return re.sub(r"[\W_]", "", name.casefold())
-
-
 def visit_columns(names: Iterable[str]) -> list[str]:
     """Columns that are known to name visits, the likeliest first.
 
     >>> visit_columns(["id", "Session", "VISCODE", "age"])
     ['VISCODE', 'Session']
     """
-    known = [name for name in map(str, names) if plain(name) in COLUMNS]
-    return sorted(known, key=lambda name: COLUMNS.index(plain(name)))
+    known = [name for name in map(str, names) if folded(name) in COLUMNS]
+    return sorted(known, key=lambda name: COLUMNS.index(folded(name)))
 
 
 def parse(code: str) -> Visit:
@@ -66,7 +57,7 @@ def parse(code: str) -> Visit:
     (True, '1', 'm12')
     """
     text = code.strip().casefold()
-    word = plain(text)
+    word = folded(text)
     word = word.removeprefix("ses") or word
     if word in BASELINE:
         return Visit("bl", "any", 0.0)
