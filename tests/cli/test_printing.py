@@ -54,8 +54,8 @@ def test_visible(trick):
 @pytest.mark.parametrize("trick", TRICKS)
 def test_whatever_is_printed_passes_one_place(trick, capsys):
     text = TRICKS[trick]
-    console.say(text)
-    console.tell_error(text)
+    console.print_line(text)
+    console.print_error_line(text)
     console.print_notes("Notes", [Note((text,))] * 2)
     console.show(console.rows_of(console.table_of("Title", text, "n"), [(text, 1)]))
     console.console.print(console.escape(text))

@@ -215,7 +215,7 @@ def test_from_files_to_report(folder, fast, monkeypatch):
     assert result.exit_code == 0, result.output
     results = folder / "study-results"
     assert f"{results / 'report.html'}" in result.stdout
-    assert "What each view counts" in result.stdout
+    assert "View weights" in result.stdout
     assert not ID.search(result.output)
 
     told = run("fit", folder / "study.toml", "--jobs", 1, "--json", "--seed", 3)
@@ -276,7 +276,7 @@ def test_check_shows_who_has_what_and_draws_it(folder):
     result = run("check", folder / "study.toml", "--picture", folder / "views.svg")
     assert result.exit_code == 0
     assert "52 subjects" in result.stdout
-    assert "Who has which views" in result.stdout
+    assert "Subjects by available views" in result.stdout
     assert (folder / "views.svg").read_text(encoding="utf-8").startswith("<?xml")
     for wrong in ("views.docx", "nowhere/views.svg"):
         assert run("check", folder / "study.toml", "--picture", folder / wrong).exit_code == 2

@@ -1,6 +1,6 @@
-"""The figures of a report: those of `plotting` and `clinical_plots`, fit to be shown to anyone.
+"""The figures of a report: those of `plotting` and `clinical_plots`, in a form that may be shared.
 
-Names are shortened, small counts taken off, and nothing is drawn per subject.
+Names are shortened, small counts are removed, and nothing is drawn per subject.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _agreement(results: Results, found: Findings, view: int | None) -> Axes:
 
 
 def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
-    """Quantiles of the largest membership, cluster by cluster."""
+    """Quantiles of the largest membership, by cluster."""
     from viewloom.plotting.style import OKABE_ITO, PALE, axes_or_new, list_size, name_rows, set_labels
 
     table = certainty(results, found).iloc[::-1]
@@ -108,7 +108,7 @@ def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
     name_rows(ax, names, rows)
     ax.set_xlim(0.0, 1.02)
     ax.set_ylim(-0.6, len(rows) - 0.4)
-    clearest = f"Subjects of {names[int(table[0.5].argmax())]} belong most clearly"
+    clearest = f"{names[int(table[0.5].argmax())].capitalize()} has the most certain assignments"
     set_labels(ax, clearest, "largest membership (median, quartiles, 10-90 %)", "")
     return ax
 
@@ -182,7 +182,7 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
 
 
 def _short(name: Any) -> str:
-    """A name that fits on a line; long ones keep their beginning and end, where they tend to differ.
+    """A name that fits on a line; long names keep their beginning and end.
 
     >>> _short("rh_rostralanteriorcingulate_thickness")
     'rh_rostralant…_thickness'
@@ -206,7 +206,7 @@ def _view(results: Results, view: int | None) -> str:
 
 
 def _fixed_text(ax: Axes) -> None:
-    """Keep black numbers on a heat map black, whatever the page behind it."""
+    """Keep black numbers on a heat map black in dark mode."""
     for text in ax.texts:
         if text.get_color() == "black":
             text.set_color(BLACK)

@@ -1,7 +1,7 @@
-"""What a report may show: names that cannot do harm, and counts that cannot point at anyone.
+"""Disclosure control of reports: names without control characters, and no small counts of subjects.
 
-Reports get mailed. Names come from files and may hold anything; counts of people below a least size are
-hidden, and so are the counts from which those could be worked out.
+Reports are shared. Names come from files and may contain anything; small counts are hidden, and so are the
+counts from which they could be derived.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from viewloom.runtime.visible import visible
 
 Array = np.ndarray
 ABOUT = "about "
-LONGEST = 80  # letters of a name that are shown
+LONGEST = 80  # characters of a name
 
 
 def plain(name: Any, most: int = LONGEST) -> str:
-    r"""A name from a file as one line of harmless text.
+    r"""A name from a file as one line of printable text.
 
-    Characters that cannot be seen, among them those that turn the direction of writing, are given by their
-    code; long names are cut.
+    Invisible characters, such as those that change the direction of text, are shown as escapes; long names
+    are shortened.
 
     >>> plain("left\u202ethgir"), plain(" a\n b "), plain("x" * 10_000, 8)
     ('left\\u202ethgir', 'a b', 'xxxxxxx…')
@@ -35,7 +35,7 @@ def plain(name: Any, most: int = LONGEST) -> str:
 
 
 def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
-    """Sizes of the parts of a known total.
+    """Sizes of groups whose total is known.
 
     >>> [str(size) for size in shown_sizes(np.array([50, 20, 3]), 11)]
     ['50', '≥11', '<11']
@@ -44,9 +44,10 @@ def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
 
 
 def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
-    """Counts out of a known total; where `rough`, to the nearest ten, so that no parts can be worked out.
+    """Counts out of a known total, rounded to the nearest ten where `rough`.
 
-    Who knows all totals of views could solve for the small numbers of people who have just some of them.
+    From the exact totals of all views, a reader could derive the small numbers of subjects with a rare
+    combination of views.
 
     >>> [str(count) for count in rough_counts(np.array([314, 345]), 345, True)]
     ['about 310', '345']
@@ -57,7 +58,7 @@ def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
 
 
 def without_folders(text: str) -> str:
-    """A path without the folders above it, which may hold names of people; other text as it is.
+    """The last part of an absolute path, since folders may be named after people; other text is unchanged.
 
     >>> without_folders("/home/anna/adni/vbm.csv"), without_folders("data/vbm.csv"), without_folders("bl")
     ('vbm.csv', 'data/vbm.csv', 'bl')
