@@ -104,7 +104,7 @@ class TestCheck:
         found = check(read_study(files / "study.toml"))
         (problem,) = found.problems
         assert not found.ok
-        assert "2 rows whose id appeared before" in problem
+        assert "2 rows with a duplicate id" in problem
         assert found.views.index.tolist() == ["mri", "snp"]
         assert list(found.overlaps.items()) == [((True, True), 10), ((True, False), 10)]
 

@@ -210,13 +210,13 @@ class TestRefusals:
         (line,) = refused(study({"a": twice, "b": table()}))
         assert line.startswith("view 'a': ")
         assert "a.csv" in line
-        assert "3 rows whose id appeared before" in line
+        assert "3 rows with a duplicate id" in line
 
     def test_ids_that_become_duplicates_by_matching(self, study):
         ids = ["2", "011_S_0002", *map(str, range(3, 13))]
         (line,) = refused(study({"a": table(ids)}, more="[ids]\nmatch = 'adni'"))
         assert line == (
-            "view 'a': a.csv: 1 row whose id appeared before (ids matched as 'adni'); keep one row per "
+            "view 'a': a.csv: 1 row with a duplicate id (ids matched as 'adni'); keep one row per "
             "subject, for example by choosing a visit."
         )
 

@@ -1,7 +1,7 @@
 """From study.toml to the data of the study: read, match ids, join.
 
-`read_tables` goes on after a mistake, so that all are seen at once; `load` stops at any. Rows are sorted by
-id: the order of rows in the files does not matter.
+`read_tables` collects all errors; `load` raises them. Rows are sorted by id: the order of rows in the files
+does not matter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StudyData:
     participants : DataFrame or None
         The columns that the study names, in the order of ``views.ids``; empty rows for subjects not listed.
     notes : list of Note
-        What was left out or is worth knowing; counts only.
+        What was left out or changed; counts only.
     inputs : dict of str to str
         SHA-256 of every input, by its path relative to the study file.
     """
@@ -55,10 +55,10 @@ def load(
     ----------
     study : Study
     training : bool, default=True
-        Whether a model is to be learned from the data. New subjects that a model is to place may be few,
-        and have one view each.
+        Whether a model is to be fitted to the data. New subjects for prediction may be few, with one view
+        each.
     needed : dict of str to collection of str, optional
-        By view, the columns that a model was fitted on: features, whatever else the study says of them.
+        By view, the columns that a model was fitted on. They are features, whatever the study names them as.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def load(
 
 
 def join(study: Study, tables: Tables) -> StudyData:
-    """All tables of a study as views, one row per subject; `StudyError` where they cannot be."""
+    """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible."""
     if tables.problems:
         raise StudyError("\n".join(tables.problems))
     ids, people = tables.ids, tables.participants
@@ -98,7 +98,7 @@ def join(study: Study, tables: Tables) -> StudyData:
 def read_tables(
     study: Study, *, training: bool = True, needed: Mapping[str, Collection[str]] | None = None
 ) -> Tables:
-    """Read all files of a study, collecting what is wrong instead of stopping at it.
+    """Read all files of a study, and collect errors instead of raising them.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def read_tables(
 
 @contextmanager
 def _collecting(problems: list[str], label: str) -> Iterator[None]:
-    """Write mistakes down and go on."""
+    """Collect errors instead of raising them."""
     try:
         yield
     except StudyError as error:

@@ -1,4 +1,4 @@
-"""Hashes of the input files, so that a run can say what it was made from."""
+"""Hashes of the input files, which identify the data of a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from viewloom.study.config.schema import Participants, Study, View
 from viewloom.study.errors import StudyError
 
-COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read with the one that is named
+COMPANIONS = {".bed": (".bed", ".bim", ".fam")}  # files that are read together
 
 
 def input_hashes(study: Study) -> dict[str, str]:
     """SHA-256 of every file and folder that the study reads, by path relative to the study file.
 
-    A folder has one hash, over its statistics files and their names: these may be ids, and are not told.
+    A folder has one hash of its statistics files and their names, which are not listed since they may be ids.
     """
     sources: list[Participants | View] = [*study.views.values(), *filter(None, [study.participants])]
     paths = {path for source in sources for path in source.inputs}
@@ -25,14 +25,14 @@ def input_hashes(study: Study) -> dict[str, str]:
 
 
 def check_unchanged(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to go on if a file is not what it was."""
+    """Raise an error if an input file has changed."""
     changed = [name for name in before if now.get(name) != before[name]]
     if changed:
         raise StudyError(f"{changed[0]}: changed while the study was running; run it again.")
 
 
 def _companions(path: Path) -> list[Path]:
-    """A file and those that belong to it."""
+    """A file and its companions."""
     others = [path.with_suffix(suffix) for suffix in COMPANIONS.get(path.suffix.lower(), ())]
     return [path, *(other for other in others if other.is_file())]
 

@@ -82,7 +82,7 @@ class TestUcsffsx:
 
     def test_visits_are_not_taken_for_runs(self, write):
         path = write("x.csv", UCSF, RUNS)
-        with pytest.raises(StudyError, match="2 rows whose id appeared before; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="2 rows with a duplicate id; give visit to keep one visit"):
             read_ucsffsx(path, visit="all")
 
     def test_the_adni1_table_has_no_viscode2(self, write):
@@ -203,7 +203,7 @@ class TestAdnimerge:
 
     def test_all_visits_repeat_ids(self, write):
         path = write("ADNIMERGE.csv", MERGE, MERGED)
-        with pytest.raises(StudyError, match="1 row whose id appeared before; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="1 row with a duplicate id; give visit to keep one visit"):
             read_adnimerge(path, visit="all")
 
 

@@ -64,7 +64,7 @@ class TestH5ad:
     @pytest.mark.filterwarnings("ignore:.*names are not unique")
     def test_repeated_names(self, tmp_path):
         data(ids=("01", "01")).write_h5ad(tmp_path / "ids.h5ad")
-        with pytest.raises(StudyError, match="column 'obs_names' has 1 row whose id appeared before"):
+        with pytest.raises(StudyError, match="column 'obs_names' has 1 row with a duplicate id"):
             read_h5ad(tmp_path / "ids.h5ad")
         data(names=("a", "a", "b")).write_h5ad(tmp_path / "names.h5ad")
         with pytest.raises(StudyError, match="1 column names occur more than once: 'a'"):

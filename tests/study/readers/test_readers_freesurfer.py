@@ -241,7 +241,7 @@ class TestTables:
         assert read_stats_table(table(tmp_path / "a.csv", rows, ","), id="subject").loc["007", "n"] == 1.0
 
     def test_refusals(self, tmp_path):
-        with pytest.raises(StudyError, match="has 1 row whose id appeared before"):
+        with pytest.raises(StudyError, match="has 1 row with a duplicate id"):
             read_stats_table(table(tmp_path / "a.txt", [*ASEG_TABLE, ASEG_TABLE[1]]))
         with pytest.raises(StudyError, match="no columns left"):
             read_stats_table(table(tmp_path / "b.txt", [["Measure:volume", "BrainSegVol"], ["a", "1"]]))

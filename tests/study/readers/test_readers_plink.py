@@ -96,7 +96,7 @@ class TestBed:
             ({"bim": "1\trs1\t0\t100\tA\n" * 2}, r"geno\.bim: has 5 columns instead of 6"),
             (
                 {"fam": FAM.replace("F1 02", "F1 01")},
-                r"geno\.fam: column 'iid' has 1 row whose id appeared before",
+                r"geno\.fam: column 'iid' has 1 row with a duplicate id",
             ),
         ],
     )
@@ -182,7 +182,7 @@ class TestRaw:
                 ("01 0 0 1 -9 2", "01 0 0 1 -9 AA"),
                 "column 'rs1_A' is not a number in 1 of 5 rows \\('AA'\\); export it again",
             ),
-            (("F1 02", "F1 01"), "1 row whose id appeared before; subjects are known by IID"),
+            (("F1 02", "F1 01"), "1 row with a duplicate id; subjects are known by IID"),
             ((" rs1_A rs429358_C", ""), "line 2 has more cells|no variants"),
             (("IID", "ID"), "no id column 'IID'"),
             ((RAW.partition("\n")[2], ""), "a header but no rows"),

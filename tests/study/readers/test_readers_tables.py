@@ -265,7 +265,7 @@ class TestRefusals:
             ("name,x\na,1\n", "no id column 'subject'; there are 'name', 'x'."),
             ("subject,subject,x\na,b,1\n", "2 columns are called 'subject'"),
             ("subject,x,x,y,y\na,1,2,3,4\n", "2 column names occur more than once: 'x', 'y'"),
-            ("subject,x\na,1\na,2\nb,3\na,4\n", "has 2 rows whose id appeared before; keep one row"),
+            ("subject,x\na,1\na,2\nb,3\na,4\n", "has 2 rows with a duplicate id; keep one row"),
             ("subject,x\na,1\n,2\n", "lacks the id in 1 of 2 rows"),
             ("subject,x\n2004-03-01,1\n2004-04-01,2\n", "2 ids that look like dates"),
             ("subject,x\n01-Mar,1\nb,2\n", "1 ids that look like dates"),

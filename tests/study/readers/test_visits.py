@@ -91,7 +91,7 @@ def test_no_order_no_first_visit(tmp_path, codes):
 
 def test_a_first_visit_twice_is_refused(tmp_path):
     path = table(tmp_path / "t.csv", "visit", ["bl", "m00"])
-    with pytest.raises(StudyError, match="4 rows whose id appeared before"):
+    with pytest.raises(StudyError, match="4 rows with a duplicate id"):
         read_table(path, id="id", visit="first")
 
 

@@ -1,7 +1,7 @@
-"""Preparation of views: learned from training subjects, stored with the model, applied to new subjects.
+"""Preparation of views: fitted on training subjects, stored with the model, applied to new subjects.
 
-Every view goes through the same steps, in this order: columns that do not vary are left out, missing cells
-filled, sites harmonised, covariates regressed out, features standardised. Sparse views pass through.
+The steps of every view are, in this order: constant columns are left out, missing cells imputed, sites
+harmonised, covariates regressed out, features standardised. Sparse views are not changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Preparation:
     sites : list of str
         Sites of the training subjects.
     notes : list of Note
-        What was done to the training subjects: counts and names of features, never ids.
+        What was changed for the training subjects: counts and names of features, never ids.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Preparation:
     def fit(
         cls, views: Views, participants: pd.DataFrame | None = None, plan: Plan | None = None
     ) -> Preparation:
-        """Learn the steps from training subjects.
+        """Fit the steps on training subjects.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Preparation:
         Raises
         ------
         StudyError
-            With the view, the column and what to do.
+            With the view, the column and the solution.
         """
         plan = Plan() if plan is None else plan
         _check_plan(plan, views)
@@ -91,28 +91,28 @@ class Preparation:
         sites = sorted({label for label in labels if label is not None})
         blank = cls(plan, [], covariates, sites, [])
         people, notes = blank._people(views, participants)
-        teachers = _teachers(participants, plan, len(views))
+        reference = _reference_subjects(participants, plan, len(views))
         complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
         nothing = np.empty((len(views), 0), dtype=bool)
-        asked = Asked(plan, people, teachers, complete, np.empty(0), nothing, len(sites))
-        notes += _idle_notes(participants, plan, teachers)
+        asked = Asked(plan, people, reference, complete, np.empty(0), nothing, len(sites))
+        notes += _idle_notes(participants, plan, reference)
         prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
         notes += [note.about(f"View {view.name!r}") for view in prepared for note in view.notes]
         return replace(blank, views=prepared, notes=notes)
 
     def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
-        """Prepared views: no NaN in observed rows, absent views absent, ids as they were.
+        """Apply the steps: the views have no NaN in observed rows, and the same ids.
 
-        A subject who has nothing in the columns that were kept of a view lacks it from here on.
+        A subject without a value in the columns that are kept of a view lacks the view in the result.
         """
         return self._transformed(views, participants)[0]
 
     def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[Note]:
-        """What `transform` has to fill in or leave as it is for these subjects, in counts."""
+        """Notes on what `transform` imputes or leaves unchanged for these subjects."""
         return self._transformed(views, participants)[1]
 
     def to_arrays(self) -> dict[str, Array]:
-        """All fitted numbers, by name."""
+        """All fitted arrays, by name."""
         steps = {
             f"{a}/{i}/{name}": value
             for a, view in enumerate(self.views)
@@ -123,7 +123,7 @@ class Preparation:
         return {**steps, **{f"covariates/{name}": value for name, value in design.items()}}
 
     def settings(self) -> dict[str, Any]:
-        """All else, as JSON can hold it; says whether training rows are among the arrays."""
+        """All other settings, for JSON; includes whether the arrays have training rows."""
         views = [
             {"name": view.name, "features": view.features.tolist(), "steps": list(view.kinds)}
             for view in self.views
@@ -163,14 +163,14 @@ class Preparation:
             present[:, a] = False
             present[rows[kept], a] = True
             lost = len(rows) - len(kept)
-            empty = count_note(lost, "subject", text="without a value in its kept columns")
+            empty = count_note(lost, "subject", text="without a value in the columns that are kept")
             notes += [note.about(f"View {view.name!r}") for note in empty]
         _check_seen(present)
         features = {view.name: view.features_out for view in self.views}
         return views.replaced(blocks=blocks, present=present, feature_names=features), notes
 
     def _aligned(self, views: Views) -> tuple[Views, list[Note]]:
-        """New subjects with the views and features of training, absent views included; others are noted."""
+        """New subjects with the views and features of training, and notes on other features."""
         features = {view.name: view.features for view in self.views}
         known, notes = _known_features(views, features)
         try:
@@ -179,11 +179,11 @@ class Preparation:
             raise StudyError(str(error)) from None
 
     def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[Note]]:
-        """Covariates and sites of subjects, and how many lack them."""
+        """Covariates and sites of subjects, and notes on missing ones."""
         n = len(views)
         raw = self.covariates.raw(participants, n)
         lacking = int(np.isnan(raw).any(axis=1).sum())
-        filled = "without a covariate: its mean or commonest value is taken"
+        filled = "without a covariate, replaced by its mean or most frequent value"
         notes = [*count_note(lacking, "subject", text=filled), *self.covariates.unseen(participants)]
         site = np.full(n, NOWHERE)
         if self.plan.harmonise != "none":
@@ -193,17 +193,19 @@ class Preparation:
         return People(self.covariates.design(participants, n), site), notes
 
     def _site_notes(self, labels: Sequence[str | None]) -> list[Note]:
-        """How many subjects are not harmonised; new sites may be an error."""
+        """Notes on subjects who are not harmonised; new sites may be an error."""
         new = [label for label in labels if label is not None and label not in self.sites]
         if new and self.plan.new_sites == "error":
             who = f"{counted(len(new), 'subject')} from {counted(len(set(new)), 'site')} ({self.plan.site!r})"
             raise StudyError(
-                f"{who} not seen in training, whose effect cannot be known. Fit again with subjects of these "
-                "sites, or with new_sites = 'average', which leaves them as they are."
+                f"{who} that are not in the training data, so that their effect is unknown. Fit again with "
+                "subjects of these sites, or with new_sites = 'average', which does not harmonise them."
             )
         nowhere = sum(label is None for label in labels)
         return [
-            *count_note(len(new), "subject", text="of sites not seen in training, not harmonised"),
+            *count_note(
+                len(new), "subject", text="of sites that are not in the training data, not harmonised"
+            ),
             *count_note(nowhere, "subject", text="without a site, not harmonised"),
         ]
 
@@ -211,67 +213,73 @@ class Preparation:
 def _check_plan(plan: Plan, views: Views) -> None:
     unknown = [name for name in plan.genotypes if name not in views.names]
     if unknown:
-        raise StudyError(f"genotypes names views {listed(unknown)}, but there are {listed(views.names)}.")
+        raise StudyError(
+            f"genotypes names unknown views {listed(unknown)}; the views are {listed(views.names)}."
+        )
 
 
 def _matched(participants: pd.DataFrame | None, views: Views) -> pd.DataFrame | None:
-    """The participants table, which must have the rows of the views."""
+    """The participants, which must have the rows of the views."""
     if participants is None:
         return None
     if len(participants) != len(views):
-        raise StudyError(f"The participants table has {len(participants)} rows for {len(views)} subjects.")
+        raise StudyError(f"The table of participants has {len(participants)} rows for {len(views)} subjects.")
     if views.ids is not None and not participants.index.equals(views.ids):
-        raise StudyError("The participants table is not in the order of the views; reindex it by their ids.")
+        raise StudyError(
+            "The table of participants is not in the order of the views; reindex it by their ids."
+        )
     return participants
 
 
 def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[Note]]:
-    """The views without features that training did not see, where they have all that it saw."""
+    """The views without features that are not in the training data, if they have all that are."""
     blocks, names, notes = list(views.blocks), dict(views.feature_names), list[Note]()
     for a, name in enumerate(views.names):
         found = names[name]
         seen = pd.Index(found).isin(wanted.get(name, found))
         if seen.sum() == len(wanted.get(name, found)) < len(found):
             blocks[a], names[name] = blocks[a][:, seen], found[seen]
-            text = "not seen in training left out"
+            text = "not in the training data left out"
             new = count_note(int((~seen).sum()), "column", text=text, public=True)
             notes += [note.about(f"View {name!r}") for note in new]
     return views.replaced(blocks=blocks, feature_names=names), notes
 
 
-def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
-    """Whose data tells the effects of covariates."""
+def _reference_subjects(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
+    """Subjects in whom the effects of covariates are estimated."""
     if not plan.residualise or plan.residualise_on == "all":
         return np.ones(n, dtype=bool)
     controls = tuple(plan.controls or ())
     return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
 
 
-def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[Note]:
-    """Covariates that are to be taken out and do not vary among those who tell their effect."""
+def _idle_notes(participants: pd.DataFrame | None, plan: Plan, reference: Array) -> list[Note]:
+    """Notes on covariates that are constant among the reference subjects."""
     found = (
         []
         if participants is None
-        else [name for name in plan.residualise if participants[name][teachers].nunique() < 2]
+        else [name for name in plan.residualise if participants[name][reference].nunique() < 2]
     )
     who = "controls" if plan.residualise_on == "controls" else "subjects"
-    text = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
+    text = f"with a single value among the {who}, whose effect is not removed: {listed(found)}"
     return count_note(len(found), "covariate", text=text, public=True)
 
 
 def _check_seen(present: Array) -> None:
     unseen = int((~present.any(axis=1)).sum())
     if unseen:
-        raise StudyError(f"{counted(unseen, 'subject')} without a value in any kept column; leave them out.")
+        raise StudyError(
+            f"{counted(unseen, 'subject')} without a value in any column that is kept; leave them out."
+        )
 
 
 def _dense(X: Any) -> Array:
-    """A block of a dense view; one that nobody has comes as an empty sparse matrix."""
+    """The block of a dense view; a view that all subjects lack is an empty sparse matrix."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def _scattered(X: Array, rows: Array, n: int, dtype: Any) -> Array:
-    """Rows in their places, NaN elsewhere."""
+    """Rows at their positions, NaN elsewhere."""
     full = np.full((n, X.shape[1]), np.nan, dtype=dtype)
     full[rows] = X
     return full

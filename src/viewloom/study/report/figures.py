@@ -77,9 +77,9 @@ def _objective(results: Results, found: Findings, view: int | None) -> Axes:
 def _contributions(results: Results, found: Findings, view: int | None) -> Axes:
     from viewloom.plotting.model import view_contributions
 
-    said, names = found.contributions, [_short(name) for name in results.model.view_names_]
-    change = np.where(found.secret[said.labels][:, None], np.nan, said.change)
-    ax = view_contributions(replace(said, view_names=names, change=change))
+    moved, names = found.contributions, [_short(name) for name in results.model.view_names_]
+    change = np.where(found.secret[moved.labels][:, None], np.nan, moved.change)
+    ax = view_contributions(replace(moved, view_names=names, change=change))
     rows = [f"{j} (n {_size(size)})" for j, size in enumerate(found.shown_sizes)]
     ax.set_yticks(range(len(rows)), rows)
     _fixed_text(ax)
@@ -164,14 +164,14 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
     from viewloom.study.overlaps import overlaps
 
     counts = patterns_of(results)[:MOST_PATTERNS]
-    told = shown_patterns(results)[:MOST_PATTERNS]
-    heights = [n.value if isinstance(n, Known) else results.min_cell for n in told]
-    shown = zip(results.views.names, view_sizes(results), strict=True)
-    rows = [f"{_short(name)} ({size})" for name, size in shown]
-    views = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
+    sizes = shown_patterns(results)[:MOST_PATTERNS]
+    heights = [n.value if isinstance(n, Known) else results.min_cell for n in sizes]
+    views = zip(results.views.names, view_sizes(results), strict=True)
+    rows = [f"{_short(name)} ({size})" for name, size in views]
+    table = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
     drawn = pd.Series(heights, index=counts.index)
-    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=views, overlaps=drawn))
-    for bar, label, count in zip(ax.patches, ax.texts, told, strict=False):
+    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=table, overlaps=drawn))
+    for bar, label, count in zip(ax.patches, ax.texts, sizes, strict=False):
         label.set_text(str(count))
         if isinstance(count, Hidden):
             bar.set(hatch="////", fill=False, edgecolor=bar.get_facecolor(), linewidth=0.5)
