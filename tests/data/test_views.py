@@ -596,7 +596,7 @@ REFUSED = {
     "shape of present": (lambda: Views([LEAKY, LEAKY], present=[True, False]), r"shape \(4, 2\), got \(2,\)"),
     "duplicate ids in a table": (
         lambda: Views.from_frames({"a": table(ids=[ID, ID, "y", ID])}),
-        "View 'a' has 2 rows with a duplicate id; keep one row per subject",
+        "View 'a' has 2 rows whose id appeared before; keep one row per subject",
     ),
     "rows without an id": (
         lambda: Views.from_frames({"a": table(ids=[ID, None, "y", "z"])}),

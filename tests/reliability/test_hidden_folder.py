@@ -116,9 +116,7 @@ def test_a_trap_is_refused_and_nothing_is_touched(tmp_path, victim, trap, resume
     trap(tmp_path / ".run.unfinished", victim)
     before = everything(tmp_path)
     with (
-        pytest.raises(
-            StudyError, match=r"\.run\.unfinished: .*; remove it, or give another --output"
-        ) as told,
+        pytest.raises(StudyError, match=r"\.run\.unfinished: .*; remove it, or set another --output") as told,
         workplace(tmp_path / "run", resume=resume),
     ):
         pytest.fail("went to work")

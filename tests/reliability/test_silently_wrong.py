@@ -260,7 +260,7 @@ class TestRows:
             (lambda frame: frame.set_axis(range(1, N + 1)), "type string, those of View 'pet' integer"),
             (
                 lambda frame: frame.set_axis(frame.index[[0, *range(N - 1)]]),
-                "1 rows with a duplicate id",
+                "1 rows whose id appeared before",
             ),
             (lambda frame: frame.set_axis([None, *frame.index[1:]]), "1 rows without an id"),
             (lambda frame: pd.concat({"bl": frame}), "different ids"),
@@ -351,7 +351,7 @@ class TestValuesOfSamples:
         [
             (Y.set_axis(Y.index.str.lower()), "different ids"),
             (Y.iloc[:-1], "different ids"),
-            (Y.set_axis(["S"] * N), "rows with a duplicate id"),
+            (Y.set_axis(["S"] * N), "rows whose id appeared before"),
             (np.ma.array(Y.to_numpy(), mask=np.arange(N) < 2), "2 masked values"),
         ],
         ids=["spelt otherwise", "fewer", "duplicates", "masked"],

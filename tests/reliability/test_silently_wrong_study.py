@@ -427,13 +427,13 @@ BROKEN = {  # what fit would refuse, and what it says
         both(people(diagnosis=["HC"] * 4 + ["AD"] * 38), said(CONTROLS)),
         "controls have it, too few",
     ),
-    "no such controls": (said(CONTROLS.replace("HC", "CN")), "nobody has the diagnosis 'CN'"),
+    "no such controls": (said(CONTROLS.replace("HC", "CN")), "no subject has the diagnosis 'CN'"),
     "sites that are a covariate": (
         both(
             people(site=["a"] * 21 + ["b"] * 21, age=[60.0] * 21 + [70.0] * 21),
             said(CONTROLS + 'harmonise = "combat"'),
         ),
-        "cannot be told apart from the sites",
+        "confounded with the sites",
     ),
     "no genotypes": (
         both(cell("LInsula", -9), said('[preparation]\ngenotypes = ["vbm"]')),

@@ -234,7 +234,7 @@ SPELLINGS = {
     "blanks inside": (["Site 1", "site_1", "B", "B"], "'Site 1', 'site_1'"),
     "yes": (["yes", "Y", "no", "no"], "'Y', 'yes'"),
     "leading zeros": (["01", "1", "B", "B", "B"], "'01', '1'"),
-    "codes beside words": (["F", "M", "F", "1"], "'1', 'F', 'M'"),
+    "mixes codes and words": (["F", "M", "F", "1"], "'1', 'F', 'M'"),
 }
 
 

@@ -126,7 +126,7 @@ def test_looking_for_a_format(tmp_path, kind, suffix):
 def test_a_stats_file_that_is_none(tmp_path, kind):
     (tmp_path / "sub-01" / "stats").mkdir(parents=True)
     put(kind, tmp_path / "sub-01" / "stats" / "aseg.stats")
-    with pytest.raises(StudyError, match="hold no table"):
+    with pytest.raises(StudyError, match="have no table"):
         FORMATS["freesurfer"](tmp_path)
 
 

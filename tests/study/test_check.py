@@ -151,4 +151,4 @@ class TestPicture:
         )
         assert ax is own
         assert len(ax.texts) == MOST
-        assert ax.get_xlabel() == "11 more patterns with 66 subjects are not drawn"
+        assert ax.get_xlabel() == "11 more combinations with 66 subjects are not drawn"

@@ -252,7 +252,7 @@ def test_predictions_do_not_replace_the_data(folder):
     before = files(folder)
     result = run("predict", folder, folder / "study.toml", "--output", folder / "vbm.csv")
     assert result.exit_code == 2
-    assert "does not hold predictions" in result.stderr
+    assert "does not contain predictions" in result.stderr
     assert files(folder) == before
 
 

@@ -113,14 +113,14 @@ class TestJoining:
         data = load(written)
         assert sorted(data.views.ids) == sorted([*rid, "phantom"])
         assert data.participants["age"].notna().sum() == 12
-        assert "view 'b': 1 id is not of the 'adni' style and left as spelt" in texts(data.notes)
+        assert "view 'b': 1 id is not of the 'adni' style and kept unchanged" in texts(data.notes)
 
     def test_a_better_match_is_pointed_out(self, study):
         ptid = [f"011_S_{j:04d}" for j in range(1, 13)]
         data = load(study({"a": table(ptid), "b": table([*ptid[:9], "10", "11", "12"])}))
         assert len(data.views) == 15
         assert texts(data.notes) == [
-            "3 ids are spelt differently; match = 'adni' under [ids] would join them"
+            "3 ids are spelled differently; match = 'adni' under [ids] would join them"
         ]
 
     def test_participants_without_a_view_are_left_out(self, study):
@@ -223,8 +223,8 @@ class TestRefusals:
     def test_ids_that_never_match(self, study):
         (line,) = refused(study({"a": table(), "b": table([f"x{j}" for j in range(10)])}))
         assert line == (
-            "views 'a' have no subject in common with 'b' (12 and 10 ids): check the id columns and that "
-            "ids are spelt alike."
+            "views 'a' have no subject in common with 'b' (12 and 10 ids): check the id columns and the "
+            "spelling of ids."
         )
 
     def test_ids_that_would_match_as_adni(self, study):
@@ -248,7 +248,7 @@ class TestRefusals:
     def test_a_view_of_one_column(self, study):
         (line,) = refused(study({"a": table(columns=["only"]), "b": table()}))
         assert line == (
-            "view 'a': a.csv: a view of one column 'only' alone; give it more columns, or name it "
+            "view 'a': a.csv: the view has a single column 'only'; add columns, or name it "
             "under outcomes of [participants] instead."
         )
 
@@ -292,7 +292,7 @@ class TestRefusals:
         written = study({"a": table()}, people().assign(**{column: np.nan}), more)
         (line,) = refused(written)
         assert line == (
-            f"participants: people.csv: column {column!r}, named under {key}, has no value; do not name it, "
+            f"participants: people.csv: column {column!r}, named under {key}, has no value; remove it, "
             "or check visit and missing_codes."
         )
         data = load(written, training=False)  # new subjects, of whom it is not known yet
@@ -302,8 +302,8 @@ class TestRefusals:
     def test_a_view_without_any_value(self, study):
         (line,) = refused(study({"a": table() * np.nan, "b": table()}))
         assert line == (
-            "view 'a': a.csv: no column has any value among 12 subjects: 'a', 'b'; check that the right rows "
-            "and columns are read."
+            "view 'a': a.csv: no column has any value among 12 subjects: 'a', 'b'; check the selection of "
+            "rows and columns."
         )
 
     def test_every_column_that_is_absent_is_told(self, study, tmp_path):
@@ -319,7 +319,7 @@ class TestRefusals:
         more = "[preparation]\nresidualise = ['age']\ncontrols = ['CN', 'cn']"
         (line,) = refused(study({"a": table()}, people(), more))
         assert line == (
-            "participants: nobody has the diagnosis 'cn' of preparation.controls; did you mean 'CN'?"
+            "participants: no subject has the diagnosis 'cn' of preparation.controls; did you mean 'CN'?"
         )
 
     def test_values_are_not_told_where_the_diagnosis_is_a_column_of_ids(self, study):
@@ -339,7 +339,7 @@ class TestRefusals:
         study({"a": table(), "b": table(seed=1)})
         (tmp_path / "study.toml").write_text("[views.all]\npaths = ['a.csv', 'b.csv']\nid = 'id'")
         (line,) = refused(read_study(tmp_path / "study.toml"))
-        assert "a.csv, b.csv: files have both subjects and columns in common" in line
+        assert "a.csv, b.csv: the files have both subjects and columns in common" in line
 
     def test_everything_that_is_wrong_is_told_at_once(self, study):
         lines = refused(
@@ -402,7 +402,7 @@ class TestWaysOut:
         a = table()
         a.iloc[0, 0] = np.inf
         (line,) = refused(study({"a": a}))
-        assert "a.csv: column 'a' is infinite in 1 of 12 rows; name what stands for missing" in line
+        assert "a.csv: column 'a' is infinite in 1 of 12 rows; list missing codes" in line
         assert np.isnan(load(study({"a": a}, a="missing_codes = ['inf']")).views["a"][0, 0])
 
 
@@ -427,11 +427,11 @@ class TestNewSubjects:
         (tmp_path / "study.toml").write_text("[views.snp]\npath = 'a.raw'\nmin_maf = 0.01")
         written = read_study(tmp_path / "study.toml")
         assert load(written, training=False).views.feature_names["snp"].tolist() == ["rs1_A", "rs2_C"]
-        assert "a view of one column 'rs1_A' alone" in refused(written)[0]
+        assert "the view has a single column 'rs1_A'" in refused(written)[0]
 
     def test_none_of_them_need_be_a_control(self, study):
         more = "[preparation]\nresidualise = ['age']\ncontrols = 'healthy'"
         written = study({"a": table()}, people(), more)
-        with pytest.raises(StudyError, match="nobody has the diagnosis 'healthy'"):
+        with pytest.raises(StudyError, match="no subject has the diagnosis 'healthy'"):
             load(written)
         assert len(load(written, training=False).views) == 12

@@ -291,7 +291,7 @@ def test_two_runs_do_not_write_one_folder(results, tmp_path):
     (tmp_path / ".run.unfinished" / "new").mkdir(parents=True)
     other = os.open(tmp_path / ".run.unfinished", os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    with pytest.raises(StudyError, match="another run is writing it"):
+    with pytest.raises(StudyError, match="another run is writing to it"):
         write(results, tmp_path / "run")
     assert (tmp_path / ".run.unfinished" / "new").exists()
     os.close(other)
@@ -367,7 +367,7 @@ def test_predictions_replace_nothing_but_predictions(study, run, tmp_path):
     path = write_predictions(table, tmp_path / "placed.csv")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert pd.read_csv(write_predictions(table, path))["id"].tolist() == table["id"].tolist()
-    with pytest.raises(StudyError, match="does not hold predictions"):
+    with pytest.raises(StudyError, match="does not contain predictions"):
         write_predictions(table, study.path.parent / "vbm.csv")
     with pytest.raises(StudyError, match="no such model"):
         predict(tmp_path, study)

@@ -114,7 +114,7 @@ def check_ids(index: pd.Index, name: str) -> None:
     if not index.is_unique:
         count = int(index.duplicated().sum())
         raise InputError(
-            f"{name} has {count} rows with a duplicate id; keep one row per subject, or number the rows "
+            f"{name} has {count} rows whose id appeared before; keep one row per subject, or number the rows "
             "with reset_index(drop=True) if the index holds no ids."
         )
 

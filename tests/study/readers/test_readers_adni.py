@@ -82,7 +82,7 @@ class TestUcsffsx:
 
     def test_visits_are_not_taken_for_runs(self, write):
         path = write("x.csv", UCSF, RUNS)
-        with pytest.raises(StudyError, match="2 rows with a duplicate id; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="2 rows with a duplicate id; set visit to keep one visit"):
             read_ucsffsx(path, visit="all")
 
     def test_the_adni1_table_has_no_viscode2(self, write):
@@ -124,7 +124,7 @@ class TestUcsffsx:
     @pytest.mark.parametrize(
         ("header", "rows", "options", "said"),
         [
-            (UCSF, [run("2", "m12", "Pass", "", "1", "1")], {}, "no row is of visit 'bl', 'sc', 'scmri'"),
+            (UCSF, [run("2", "m12", "Pass", "", "1", "1")], {}, "no row has visit 'bl', 'sc', 'scmri'"),
             (
                 UCSF,
                 [run("2", "bl", "Fail", "", "1", "1")],
@@ -174,7 +174,7 @@ class TestAdnimerge:
         assert_array_equal(frame["TAU"], [80, 239, 153.1])
         assert_array_equal(frame["FDG"], [1.36, NAN, NAN])
         assert_array_equal(frame["MOCA"], [NAN, NAN, 24])
-        assert "2 cells beyond the range of the assay taken at the limit" in texts(frame.attrs["notes"])
+        assert "2 cells beyond the range of the assay set to the limit" in texts(frame.attrs["notes"])
         assert "1 row of another visit left out" in texts(frame.attrs["notes"])
 
     def test_codes_are_missing_only_where_asked(self, write):
@@ -203,7 +203,7 @@ class TestAdnimerge:
 
     def test_all_visits_repeat_ids(self, write):
         path = write("ADNIMERGE.csv", MERGE, MERGED)
-        with pytest.raises(StudyError, match="1 row with a duplicate id; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="1 row with a duplicate id; set visit to keep one visit"):
             read_adnimerge(path, visit="all")
 
 
@@ -268,7 +268,7 @@ class TestTadpole:
         ]  # fmt: skip
         assert texts(frame.attrs["notes"]) == [
             "11 columns of text, ids, dates or copies left out",
-            "2 cells with a missing code taken as missing",
+            "2 cells with a missing code set to missing",
         ]
 
 

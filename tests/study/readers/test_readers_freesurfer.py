@@ -125,7 +125,7 @@ class TestStats:
         assert np.isnan(frame.loc["sub-02", "Left-Thalamus"])
         assert np.isnan(frame.loc["sub-01", "rh_entorhinal_thickness"])
         assert frame.loc["sub-01", "Left-Thalamus"] == 7000.5
-        assert "rh.aparc.stats lacking in 1 of 2 subjects" in texts(frame.attrs["notes"])
+        assert "rh.aparc.stats missing for 1 of 2 subjects" in texts(frame.attrs["notes"])
 
     def test_longitudinal_directories_and_templates(self, subjects):
         for name in ("sub-01_m00.long.sub-01", "sub-01_m12.long.sub-01", "fsaverage"):
@@ -158,16 +158,16 @@ class TestStats:
     )
     def test_broken_files_are_counted_not_named(self, subjects, text):
         (subjects / "sub-02/stats/aseg.stats").write_text(text)
-        with pytest.raises(StudyError, match=r"1 of 2 files aseg\.stats hold no table") as caught:
+        with pytest.raises(StudyError, match=r"1 of 2 files aseg\.stats have no table") as caught:
             read_stats(subjects)
         assert "sub-02" not in str(caught.value)
 
     def test_refusals(self, tmp_path, subjects):
-        with pytest.raises(StudyError, match="there is no such folder"):
+        with pytest.raises(StudyError, match="no such folder"):
             read_stats(tmp_path / "absent")
         with pytest.raises(StudyError, match=r"no aseg\.stats or .* or lh\.DKT\.stats or .*check the folder"):
             read_stats(tmp_path, atlas="DKT")
-        with pytest.raises(StudyError, match="there is no 'thicknes'; known are volume, thickness"):
+        with pytest.raises(StudyError, match="unknown measure 'thicknes'; known are volume, thickness"):
             read_stats(subjects, measures=["thicknes"])
 
 

@@ -66,7 +66,7 @@ class TestBed:
     def test_chosen_variants(self, tmp_path):
         path = write(tmp_path)
         assert_array_equal(read_bed(path, variants=["rs4*"]), [[0], [0], [0], [1], [0]])
-        with pytest.raises(StudyError, match="no variant fits 'rs5', 'RS1' of variants"):
+        with pytest.raises(StudyError, match="no variant matches 'rs5', 'RS1' of variants"):
             read_bed(path, variants=["rs5", "RS1"])
 
     def test_variants_without_or_with_shared_ids(self, tmp_path):
@@ -86,7 +86,7 @@ class TestBed:
         [
             (
                 {"bed": b"\x6c\x1b\x01" + CALLS[:-1]},
-                "is truncated: 6 bytes instead of 7 for 5 people and 2 variants",
+                "is truncated: 6 bytes instead of 7 for 5 subjects and 2 variants",
             ),
             ({"bed": b"\x6c\x1b\x01" + CALLS + b"\0"}, "is too long"),
             ({"bed": b""}, "is not a PLINK 1"),
@@ -108,9 +108,7 @@ class TestBed:
     def test_a_missing_file_is_named(self, tmp_path, suffix):
         path = write(tmp_path)
         path.with_suffix(suffix).unlink()
-        with pytest.raises(
-            StudyError, match=rf"geno\{suffix}: there is no such file; \.bed, \.bim and \.fam"
-        ):
+        with pytest.raises(StudyError, match=rf"geno\{suffix}: no such file; \.bed, \.bim and \.fam"):
             read_bed(path)
 
     def test_a_cohort(self, tmp_path):
@@ -182,7 +180,7 @@ class TestRaw:
                 ("01 0 0 1 -9 2", "01 0 0 1 -9 AA"),
                 "column 'rs1_A' is not a number in 1 of 5 rows \\('AA'\\); export it again",
             ),
-            (("F1 02", "F1 01"), "1 row with a duplicate id; subjects are known by IID"),
+            (("F1 02", "F1 01"), "1 row with a duplicate id; subjects are identified by IID"),
             ((" rs1_A rs429358_C", ""), "line 2 has more cells|no variants"),
             (("IID", "ID"), "no id column 'IID'"),
             ((RAW.partition("\n")[2], ""), "a header but no rows"),

@@ -18,7 +18,7 @@ from viewloom.study.drafting.columns import named
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.tables import is_parquet, load_parquet
-from viewloom.study.readers.text import NAMED, find_dialect, load
+from viewloom.study.readers.text import NAMED, SINGLE, find_dialect, load
 from viewloom.study.readers.visits import FIRST, parse, visit_columns
 from viewloom.study.wording import counted, folded
 
@@ -169,7 +169,7 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
 
 def _reason(error: str) -> str:
     """Why a reader refuses a file, for a file of unknown kind."""
-    return "text without columns: not a table" if error.startswith("one column only") else error
+    return "text without columns: not a table" if error.startswith(SINGLE) else error
 
 
 def _read(path: Path) -> tuple[str, pd.DataFrame, bool]:

@@ -23,7 +23,7 @@ SAME_VISIT = {  # codes of one visit: a baseline includes screening and its scan
     "bl": ("bl", "sc", "scmri"),
     "4_bl": ("4_bl", "4_sc"),
 }
-ONE_VISIT = "give visit to keep one visit of each subject"
+ONE_VISIT = "set visit to keep one visit of each subject"
 TEXT = ["RID", "PTID", "VISCODE", "VISCODE2", "OVERALLQC", "RUNDATE", "DX", "ROINAME", "ROILAT"]
 DX_NAMES = {"NL": "CN", "Dementia": "AD"}  # as in DX_bl
 DX_CHANGE = {1: "CN", 2: "MCI", 3: "AD", 4: "MCI", 5: "AD", 6: "AD", 7: "CN", 8: "MCI", 9: "CN"}

@@ -35,6 +35,7 @@ BINARY = {  # first bytes of files that are not tables -> solution
 TABLES_ONLY = "(formats 'table' and 'long' only)"  # formats with these options
 EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 MISSING = [".", " "]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
+SINGLE = "a single column"  # the start of an error
 ROW_NAMES = "row.names"  # the column for which R writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
 PADDED = r"0\d"  # the start of codes, but not of numbers
@@ -269,11 +270,11 @@ def _check_columns(path: Path, mark: str, split: dict[str, list[list[str]]], giv
     if given and _fit(split[best])[1] > 1:
         width = len(split[best][0])
         raise StudyError(
-            f"{path.name}: a single column with delimiter {mark!r}, but {width} with {best!r}; "
+            f"{path.name}: {SINGLE} with delimiter {mark!r}, but {width} with {best!r}; "
             "leave delimiter out to have it detected."
         )
     raise StudyError(
-        f"{path.name}: a single column; a table has an id and features, separated by commas, semicolons or "
+        f"{path.name}: {SINGLE}; a table has an id and features, separated by commas, semicolons or "
         f"tabs. For other delimiters set delimiter {TABLES_ONLY}."
     )
 

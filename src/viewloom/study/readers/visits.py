@@ -100,7 +100,7 @@ def at_visits(
     if not kept.any():
         raise StudyError(
             f"{path.name}: no row has visit {listed(wanted)} in column {codes.name!r}, which has "
-            f"{codes.nunique()} codes{_known(codes)}; check visit and visit_column."
+            f"{codes.nunique()} codes{_known(codes)}; check visit, and that this is the visit column."
         )
     if not set(same) & set(wanted):
         written = f"visit {listed(wanted)} is written {listed(sorted(same))} in column {codes.name!r}"
