@@ -151,7 +151,7 @@ def test_an_output_that_is_a_link_is_not_replaced(tmp_path, victim, leads_to):
 def test_where_a_disk_begins(output):
     if not os.path.ismount(output):
         pytest.skip("no mount point here")
-    with pytest.raises(StudyError, match="where a disk begins"), workplace(output):
+    with pytest.raises(StudyError, match="is a mount point"), workplace(output):
         pytest.fail("went to work")
 
 

@@ -274,7 +274,7 @@ def test_participants_and_a_view_in_one_file(folder, truth):
     setting(
         folder, f"exclude = {json.dumps(others)}", f"exclude = {json.dumps([*others, 'L*', 'R*', 'Ver*'])}"
     )
-    assert "all its columns are named elsewhere in the study: 'diagnosis', 'age'" in refusal(folder)
+    assert "all columns are named elsewhere in the study: 'diagnosis', 'age'" in refusal(folder)
 
 
 @pytest.mark.parametrize("rownames", [True, False])
@@ -459,7 +459,7 @@ BROKEN = {  # what fit would refuse, and what it says
     "text": (replaced("LInsula", "planted-secret"), "'LInsula' is not a number"),
     "one column": (
         lambda folder: setting(folder, '"vbm.csv"', '"vbm.csv"\ncolumns = ["LInsula"]'),
-        "one column 'LInsula' alone",
+        "a single column 'LInsula'",
     ),
     "constant": (only_two(lambda x: 0.0 * x), "no column varies"),
     "a covariate twice": (ages_only, "no features are left.*copy of 'age'"),

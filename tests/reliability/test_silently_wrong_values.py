@@ -266,7 +266,7 @@ def test_many_levels_are_not_told_for_they_may_be_ids(tmp_path):
     cells = [f"Secret{j // 2}" if j % 2 else f"secret{j // 2}" for j in range(2 * 22)][:N]
     damage = Damage(cells, (), "", AGES)
     message = problems(write(tmp_path, "outcome", damage))
-    assert "15 levels spelt in several ways" in message
+    assert "15 levels with several spellings" in message
     assert "ecret" not in message.replace("'target'", "")
 
 

@@ -102,7 +102,7 @@ def truncate(folder):
 
 
 BAD = {
-    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "|")), ["vbm.csv", "give delimiter"]),
+    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "|")), ["vbm.csv", "set delimiter"]),
     "another delimiter": (
         setting('path = "vbm.csv"', 'path = "vbm.csv"\ndelimiter = ";"'),
         ["vbm.csv", "leave delimiter out"],
@@ -117,11 +117,11 @@ BAD = {
     ),
     "ids that never match": (
         changed("vbm.csv", lambda f: f.assign(participant_id="X" + f["participant_id"])),
-        ["'vbm'", "spelt alike"],
+        ["'vbm'", "the spelling of ids"],
     ),
     "participants that never match": (
         changed("participants.csv", lambda f: f.assign(participant_id="X" + f["participant_id"])),
-        ["participants", "spelt alike"],
+        ["participants", "the spelling of ids"],
     ),
     "empty file": (edited("vbm.csv", lambda text: ""), ["vbm.csv", "empty"]),
     "header only": (edited("vbm.csv", lambda text: text.split("\n")[0]), ["vbm.csv", "no rows"]),
@@ -296,7 +296,7 @@ def test_simulate_then_init_then_check(tmp_path):
     assert run("simulate", tmp_path / "new", "--seed", 2, "--missing", 0.2).exit_code == 0
     again = run("simulate", tmp_path / "new")
     assert again.exit_code == 2
-    assert "there already" in again.stderr
+    assert "already exist" in again.stderr
     study = tmp_path / "new" / "study.toml"
     assert run("init", tmp_path / "new").exit_code == 2
     study.unlink()

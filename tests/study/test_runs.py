@@ -271,10 +271,10 @@ def test_files_that_change_meanwhile_stop_the_run(study, tmp_path, monkeypatch):
     [
         (
             lambda folder: folder.mkdir() or (folder / "thesis.docx").touch(),
-            "holds 1 files that are not of a",
+            "has 1 files that are not from a",
         ),
         (lambda folder: folder.touch(), "is a file"),
-        (lambda folder: folder.mkdir() or (folder / "run.json").write_text("{}"), "holds 1 files"),
+        (lambda folder: folder.mkdir() or (folder / "run.json").write_text("{}"), "has 1 files"),
     ],
 )
 def test_nothing_but_a_run_is_replaced(results, tmp_path, spoil, message):
@@ -404,7 +404,7 @@ def test_long_names_of_views_fit_a_file_system():
 def test_comparing_needs_a_diagnosis(study, tmp_path):
     frame = pd.read_csv(study.path.parent / "participants.csv").assign(diagnosis="AD")
     frame.to_csv(study.path.parent / "participants.csv", index=False)
-    with pytest.raises(StudyError, match="needs two diagnoses or more, and there are 1"):
+    with pytest.raises(StudyError, match="needs at least two diagnoses, and there are 1"):
         run_study(study, tmp_path / "new" / "run", compare=True)
     assert not (tmp_path / "new").exists()
 
