@@ -346,8 +346,8 @@ class TestOtherFiles:
             "notes.txt": "text without numeric columns",
             "blob": "not a text file",
             "gone.csv": "a link to a missing file",
-            "text.csv": "without columns of numbers",
-            "one.csv": "one column of numbers only ('x')",
+            "text.csv": "without numeric columns",
+            "one.csv": "a single numeric column ('x')",
             "ragged.csv": "line 4 has 5 cells",
             "pipe.csv": "not a regular file",
         }.items():
@@ -360,7 +360,7 @@ class TestOtherFiles:
         rois().to_csv(tmp_path / "rois.csv", index=False)
         (tmp_path / "locked.csv").write_text("id,a\n")
         (tmp_path / "locked.csv").chmod(0)
-        assert "may not be read" in line_of(accepted(tmp_path)[0], "locked.csv")
+        assert "permission denied" in line_of(accepted(tmp_path)[0], "locked.csv")
 
     def test_thousands_of_files_are_counted_and_not_read(self, tmp_path):
         rois().to_csv(tmp_path / "rois.csv", index=False)

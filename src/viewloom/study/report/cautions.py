@@ -184,5 +184,5 @@ LIMITS = (
     "their stability, and their replication in other data.",
     "Clusters were formed and compared in the same subjects. Differences in variables that are part of the "
     "views, or depend on them, are expected and are no evidence for the clusters; p-values are exploratory.",
-    "The clusters describe these subjects. Whether they generalise requires an independent cohort.",
+    "The clusters describe these subjects. Whether they generalise can only be tested in another cohort.",
 )
