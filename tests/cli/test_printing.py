@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from viewloom.cli import rendering as console
 from viewloom.cli.commands import app
 from viewloom.runtime.visible import visible
+from viewloom.study.notes import Note
 from viewloom.study.run import computations as stages
 from viewloom.study.run.tables import FORMULA, inert_text
 
@@ -53,9 +54,9 @@ def test_visible(trick):
 @pytest.mark.parametrize("trick", TRICKS)
 def test_whatever_is_printed_passes_one_place(trick, capsys):
     text = TRICKS[trick]
-    console.say(text)
-    console.tell_error(text)
-    console.print_notes("Notes", [text, text])
+    console.print_line(text)
+    console.print_error_line(text)
+    console.print_notes("Notes", [Note((text,))] * 2)
     console.show(console.rows_of(console.table_of("Title", text, "n"), [(text, 1)]))
     console.console.print(console.escape(text))
     told = capsys.readouterr()

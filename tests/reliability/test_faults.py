@@ -310,7 +310,7 @@ def test_too_little_memory(started, fitted_run, tmp_path):
     told = (tmp_path / ".log").read_text()
     (tmp_path / ".log").unlink()
     assert process.exitcode == 1
-    assert told.startswith("Error: not enough memory; earlier results are untouched.")
+    assert told.startswith("Error: not enough memory; earlier results are unchanged.")
     assert contents(tmp_path) == before
 
 

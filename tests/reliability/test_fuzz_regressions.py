@@ -43,13 +43,13 @@ def test_known_inputs(tmp_path, name):
         ("load/type-that-numpy-lacks", DamagedFile, "numbers of a type that models do not have"),
         ("load/extra-of-another-kind", DamagedFile, "does not contain a model"),
         ("predict/limits-of-text", DamagedFile, "a preparation that cannot be read"),
-        ("study/deep.toml", StudyError, "a number or a list goes beyond all bounds"),
-        ("study/digits.toml", StudyError, "a number or a list goes beyond all bounds"),
+        ("study/deep.toml", StudyError, "a number is too large, or lists are nested too deeply"),
+        ("study/digits.toml", StudyError, "a number is too large, or lists are nested too deeply"),
         ("study/many-parts.toml", StudyError, "line 1: more than 500 dots"),
         ("table/codec-that-fails", StudyError, "cannot be decoded as undefined"),
-        ("table/codec-with-nul", StudyError, "there is no encoding"),
+        ("table/codec-with-nul", StudyError, "unknown encoding"),
         ("adni/visits-twice", StudyError, "1 column names occur more than once: 'VISCODE'"),
-        ("parquet/metadata-of-unknown-type", StudyError, "is not a whole Parquet file"),
+        ("parquet/metadata-of-unknown-type", StudyError, "is not a valid Parquet file"),
     ],
 )
 def test_what_is_told(tmp_path, name, error, told):

@@ -10,6 +10,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from noted import texts
 from small import STUDY
 from threadpoolctl import threadpool_limits
 
@@ -211,7 +212,7 @@ def test_what_the_study_names_elsewhere_is_set_aside_and_said(folder, truth, row
     assert set(aside) == {*(name.strip() for name in names.values()), "diagnosis"}
     wrong = {leak for leak, name in names.items() if COPIES[leak][2] not in aside[name.strip()]}
     assert wrong <= {"id"}, aside  # in files that are sorted by id, its number is that of a row
-    assert found.notes[0].startswith(f"view 'vbm': {len(aside)} columns set aside: ")
+    assert str(found.notes[0]).startswith(f"view 'vbm': {len(aside)} columns set aside: ")
     assert_same_features(folder, truth)
 
 
@@ -224,7 +225,9 @@ def test_row_numbers_are_set_aside_and_said(folder, truth, leak, rows):
     found, ready = examine(read_study(folder / "study.toml"))
     assert list(found.aside["vbm"]) == [name]
     assert why in found.aside["vbm"][name] or "running numbers" in found.aside["vbm"][name]
-    assert found.notes[0].startswith(f"view 'vbm': 1 column set aside: {name!r} ({found.aside['vbm'][name]})")
+    assert str(found.notes[0]).startswith(
+        f"view 'vbm': 1 column set aside: {name!r} ({found.aside['vbm'][name]})"
+    )
     assert list(features(ready.views)["vbm"]) == list(truth[1]["vbm"])
 
 
@@ -271,7 +274,7 @@ def test_participants_and_a_view_in_one_file(folder, truth):
     setting(
         folder, f"exclude = {json.dumps(others)}", f"exclude = {json.dumps([*others, 'L*', 'R*', 'Ver*'])}"
     )
-    assert "all its columns are named elsewhere in the study: 'diagnosis', 'age'" in refusal(folder)
+    assert "all columns are named elsewhere in the study: 'diagnosis', 'age'" in refusal(folder)
 
 
 @pytest.mark.parametrize("rownames", [True, False])
@@ -310,9 +313,8 @@ def test_real_measures_are_no_leaks(folder):
     change(folder, "vbm.csv", add)
     found = check(read_study(folder / "study.toml"))
     assert found.aside == {}
-    assert (
-        "view 'vbm': 1 column that the rows of the file are sorted by kept as features: 'sorted'"
-        in found.notes
+    assert "view 'vbm': 1 column that the rows of the file are sorted by kept as features: 'sorted'" in texts(
+        found.notes
     )
 
 
@@ -342,7 +344,7 @@ def test_copies_of_measures_as_two_views_are_said(folder, edit, count):
     edit(pd.read_csv(folder / "vbm.csv", index_col="participant_id")).to_csv(folder / "copy.csv")
     with (folder / "study.toml").open("a") as file:
         file.write('[views.copy]\npath = "copy.csv"\nid = "participant_id"\n')
-    found = [note for note in check(read_study(folder / "study.toml")).notes if "in common" in note]
+    found = [note for note in texts(check(read_study(folder / "study.toml")).notes) if "in common" in note]
     assert len(found) == bool(count)
     if count:
         assert found[0].startswith(f"views 'vbm' and 'copy' have {count} columns in common (of 86 and ")
@@ -425,13 +427,13 @@ BROKEN = {  # what fit would refuse, and what it says
         both(people(diagnosis=["HC"] * 4 + ["AD"] * 38), said(CONTROLS)),
         "controls have it, too few",
     ),
-    "no such controls": (said(CONTROLS.replace("HC", "CN")), "nobody has the diagnosis 'CN'"),
+    "no such controls": (said(CONTROLS.replace("HC", "CN")), "no subject has the diagnosis 'CN'"),
     "sites that are a covariate": (
         both(
             people(site=["a"] * 21 + ["b"] * 21, age=[60.0] * 21 + [70.0] * 21),
             said(CONTROLS + 'harmonise = "combat"'),
         ),
-        "cannot be told apart from the sites",
+        "confounded with the sites",
     ),
     "no genotypes": (
         both(cell("LInsula", -9), said('[preparation]\ngenotypes = ["vbm"]')),
@@ -457,7 +459,7 @@ BROKEN = {  # what fit would refuse, and what it says
     "text": (replaced("LInsula", "planted-secret"), "'LInsula' is not a number"),
     "one column": (
         lambda folder: setting(folder, '"vbm.csv"', '"vbm.csv"\ncolumns = ["LInsula"]'),
-        "one column 'LInsula' alone",
+        "a single column 'LInsula'",
     ),
     "constant": (only_two(lambda x: 0.0 * x), "no column varies"),
     "a covariate twice": (ages_only, "no features are left.*copy of 'age'"),

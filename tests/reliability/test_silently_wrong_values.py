@@ -234,7 +234,7 @@ SPELLINGS = {
     "blanks inside": (["Site 1", "site_1", "B", "B"], "'Site 1', 'site_1'"),
     "yes": (["yes", "Y", "no", "no"], "'Y', 'yes'"),
     "leading zeros": (["01", "1", "B", "B", "B"], "'01', '1'"),
-    "codes beside words": (["F", "M", "F", "1"], "'1', 'F', 'M'"),
+    "mixes codes and words": (["F", "M", "F", "1"], "'1', 'F', 'M'"),
 }
 
 
@@ -266,7 +266,7 @@ def test_many_levels_are_not_told_for_they_may_be_ids(tmp_path):
     cells = [f"Secret{j // 2}" if j % 2 else f"secret{j // 2}" for j in range(2 * 22)][:N]
     damage = Damage(cells, (), "", AGES)
     message = problems(write(tmp_path, "outcome", damage))
-    assert "15 levels spelt in several ways" in message
+    assert "15 levels with several spellings" in message
     assert "ecret" not in message.replace("'target'", "")
 
 
@@ -308,11 +308,13 @@ def test_check_lists_the_columns_of_participants(tmp_path):
 def test_a_score_of_minus_one_is_noted(tmp_path, role):
     scores = put(texts(np.arange(N) % 12), "-1", "-1")
     study = write(tmp_path, role, Damage(scores, (), "", AGES))
-    (note,) = [note for note in studies.check(study).notes if "-1 as the only negative value" in note]
+    (note,) = [
+        note for note in map(str, studies.check(study).notes) if "-1 as the only negative value" in note
+    ]
     assert "'target'" in note
     for line in ("missing_codes = [-1]", "missing_codes = []"):
         found = studies.check(write(tmp_path, role, Damage(scores, (), "", AGES), line))
-        assert not any("negative" in note for note in found.notes)
+        assert not any("negative" in note for note in map(str, found.notes))
 
 
 class TestOtherFormats:

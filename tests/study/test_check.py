@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from noted import texts
 
 from viewloom.study.check import check
 from viewloom.study.cohort import load
@@ -82,19 +83,19 @@ class TestCheck:
     def test_what_fit_leaves_out_is_told(self, found, files):
         study = read_study(files / "study.toml")
         data = load(study)
-        assert found.notes == [
+        assert texts(found.notes) == [
             "1 subject of the views is not among participants",
-            *Preparation.fit(data.views, data.participants, Plan(**study.plan)).notes,
+            *texts(Preparation.fit(data.views, data.participants, Plan(**study.plan)).notes),
         ]
-        assert "View 'mri': 1 column with a single value left out: 'fixed'" in found.notes
-        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in found.notes
+        assert "View 'mri': 1 column with a single value left out: 'fixed'" in texts(found.notes)
+        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in texts(found.notes)
 
     def test_columns_without_any_value_are_told(self, files):
         lines = (files / "pet.csv").read_text().splitlines()
         (files / "pet.csv").write_text("\n".join([lines[0] + ",z", *(line + "," for line in lines[1:])]))
         found = check(read_study(files / "study.toml"))
         assert found.ok
-        assert found.notes[0] == "view 'pet': 1 column without any value left out: 'z'"
+        assert str(found.notes[0]) == "view 'pet': 1 column without any value left out: 'z'"
         assert found.views.loc["pet", "features"] == 2
 
     def test_problems_do_not_hide_the_rest(self, files):
@@ -103,7 +104,7 @@ class TestCheck:
         found = check(read_study(files / "study.toml"))
         (problem,) = found.problems
         assert not found.ok
-        assert "2 rows whose id appeared before" in problem
+        assert "2 rows with a duplicate id" in problem
         assert found.views.index.tolist() == ["mri", "snp"]
         assert list(found.overlaps.items()) == [((True, True), 10), ((True, False), 10)]
 
@@ -150,4 +151,4 @@ class TestPicture:
         )
         assert ax is own
         assert len(ax.texts) == MOST
-        assert ax.get_xlabel() == "11 more patterns with 66 subjects are not drawn"
+        assert ax.get_xlabel() == "11 more combinations with 66 subjects are not drawn"

@@ -102,7 +102,7 @@ def truncate(folder):
 
 
 BAD = {
-    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "|")), ["vbm.csv", "give delimiter"]),
+    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "|")), ["vbm.csv", "set delimiter"]),
     "another delimiter": (
         setting('path = "vbm.csv"', 'path = "vbm.csv"\ndelimiter = ";"'),
         ["vbm.csv", "leave delimiter out"],
@@ -117,11 +117,11 @@ BAD = {
     ),
     "ids that never match": (
         changed("vbm.csv", lambda f: f.assign(participant_id="X" + f["participant_id"])),
-        ["'vbm'", "spelt alike"],
+        ["'vbm'", "the spelling of ids"],
     ),
     "participants that never match": (
         changed("participants.csv", lambda f: f.assign(participant_id="X" + f["participant_id"])),
-        ["participants", "spelt alike"],
+        ["participants", "the spelling of ids"],
     ),
     "empty file": (edited("vbm.csv", lambda text: ""), ["vbm.csv", "empty"]),
     "header only": (edited("vbm.csv", lambda text: text.split("\n")[0]), ["vbm.csv", "no rows"]),
@@ -215,7 +215,7 @@ def test_from_files_to_report(folder, fast, monkeypatch):
     assert result.exit_code == 0, result.output
     results = folder / "study-results"
     assert f"{results / 'report.html'}" in result.stdout
-    assert "What each view counts" in result.stdout
+    assert "View weights" in result.stdout
     assert not ID.search(result.output)
 
     told = run("fit", folder / "study.toml", "--jobs", 1, "--json", "--seed", 3)
@@ -252,7 +252,7 @@ def test_predictions_do_not_replace_the_data(folder):
     before = files(folder)
     result = run("predict", folder, folder / "study.toml", "--output", folder / "vbm.csv")
     assert result.exit_code == 2
-    assert "does not hold predictions" in result.stderr
+    assert "does not contain predictions" in result.stderr
     assert files(folder) == before
 
 
@@ -276,7 +276,7 @@ def test_check_shows_who_has_what_and_draws_it(folder):
     result = run("check", folder / "study.toml", "--picture", folder / "views.svg")
     assert result.exit_code == 0
     assert "52 subjects" in result.stdout
-    assert "Who has which views" in result.stdout
+    assert "Subjects by available views" in result.stdout
     assert (folder / "views.svg").read_text(encoding="utf-8").startswith("<?xml")
     for wrong in ("views.docx", "nowhere/views.svg"):
         assert run("check", folder / "study.toml", "--picture", folder / wrong).exit_code == 2
@@ -296,7 +296,7 @@ def test_simulate_then_init_then_check(tmp_path):
     assert run("simulate", tmp_path / "new", "--seed", 2, "--missing", 0.2).exit_code == 0
     again = run("simulate", tmp_path / "new")
     assert again.exit_code == 2
-    assert "there already" in again.stderr
+    assert "already exist" in again.stderr
     study = tmp_path / "new" / "study.toml"
     assert run("init", tmp_path / "new").exit_code == 2
     study.unlink()

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.check import check
@@ -79,7 +80,7 @@ class TestJoining:
         assert data.participants.columns.tolist() == ["dx", "site", "age"]
         assert data.participants["site"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
         assert data.participants.iloc[6:].isna().all(axis=None)
-        assert data.notes == ["6 subjects of the views are not among participants"]
+        assert texts(data.notes) == ["6 subjects of the views are not among participants"]
 
     def test_the_order_of_rows_and_of_files_does_not_matter(self, study):
         frames, who = {"a": table(), "b": table(seed=1)}, people()
@@ -100,7 +101,7 @@ class TestJoining:
         assert np.isnan(data.views["a"][0]).tolist() == [True, False]
         assert not data.views.present[1, 0]
         assert data.participants is None
-        assert data.notes == ["view 'a': 2 subjects without any value left out"]
+        assert texts(data.notes) == ["view 'a': 2 subjects without any value left out"]
 
     def test_adni_spellings_are_one_subject_if_asked(self, study):
         ptid = [f"011_S_{j:04d}" for j in range(1, 13)]
@@ -112,25 +113,27 @@ class TestJoining:
         data = load(written)
         assert sorted(data.views.ids) == sorted([*rid, "phantom"])
         assert data.participants["age"].notna().sum() == 12
-        assert "view 'b': 1 id is not of the 'adni' style and left as spelt" in data.notes
+        assert "view 'b': 1 id is not of the 'adni' style and kept unchanged" in texts(data.notes)
 
     def test_a_better_match_is_pointed_out(self, study):
         ptid = [f"011_S_{j:04d}" for j in range(1, 13)]
         data = load(study({"a": table(ptid), "b": table([*ptid[:9], "10", "11", "12"])}))
         assert len(data.views) == 15
-        assert data.notes == ["3 ids are spelt differently; match = 'adni' under [ids] would join them"]
+        assert texts(data.notes) == [
+            "3 ids are spelled differently; match = 'adni' under [ids] would join them"
+        ]
 
     def test_participants_without_a_view_are_left_out(self, study):
         data = load(study({"a": table(IDS[:6])}, people()))
         assert len(data.participants) == 6
-        assert data.notes == ["6 participants are in no view and left out"]
+        assert texts(data.notes) == ["6 participants are in no view and left out"]
 
     def test_columns_without_any_value_are_left_out_and_named(self, study):
         a = table(columns=["a", "b", "c", "d"])
         a[["b", "d"]] = np.nan
         data = load(study({"a": a}, people().assign(spare=np.nan)))
         assert data.views.feature_names["a"].tolist() == ["a", "c"]
-        assert data.notes == ["view 'a': 2 columns without any value left out: 'b', 'd'"]
+        assert texts(data.notes) == ["view 'a': 2 columns without any value left out: 'b', 'd'"]
 
     @pytest.mark.parametrize(
         ("transform", "function"),
@@ -207,21 +210,21 @@ class TestRefusals:
         (line,) = refused(study({"a": twice, "b": table()}))
         assert line.startswith("view 'a': ")
         assert "a.csv" in line
-        assert "3 rows whose id appeared before" in line
+        assert "3 rows with a duplicate id" in line
 
     def test_ids_that_become_duplicates_by_matching(self, study):
         ids = ["2", "011_S_0002", *map(str, range(3, 13))]
         (line,) = refused(study({"a": table(ids)}, more="[ids]\nmatch = 'adni'"))
         assert line == (
-            "view 'a': a.csv: 1 row whose id appeared before (ids matched as 'adni'); keep one row per "
+            "view 'a': a.csv: 1 row with a duplicate id (ids matched as 'adni'); keep one row per "
             "subject, for example by choosing a visit."
         )
 
     def test_ids_that_never_match(self, study):
         (line,) = refused(study({"a": table(), "b": table([f"x{j}" for j in range(10)])}))
         assert line == (
-            "views 'a' have no subject in common with 'b' (12 and 10 ids): check the id columns and that "
-            "ids are spelt alike."
+            "views 'a' have no subject in common with 'b' (12 and 10 ids): check the id columns and the "
+            "spelling of ids."
         )
 
     def test_ids_that_would_match_as_adni(self, study):
@@ -245,7 +248,7 @@ class TestRefusals:
     def test_a_view_of_one_column(self, study):
         (line,) = refused(study({"a": table(columns=["only"]), "b": table()}))
         assert line == (
-            "view 'a': a.csv: a view of one column 'only' alone; give it more columns, or name it "
+            "view 'a': a.csv: the view has a single column 'only'; add columns, or name it "
             "under outcomes of [participants] instead."
         )
 
@@ -289,7 +292,7 @@ class TestRefusals:
         written = study({"a": table()}, people().assign(**{column: np.nan}), more)
         (line,) = refused(written)
         assert line == (
-            f"participants: people.csv: column {column!r}, named under {key}, has no value; do not name it, "
+            f"participants: people.csv: column {column!r}, named under {key}, has no value; remove it, "
             "or check visit and missing_codes."
         )
         data = load(written, training=False)  # new subjects, of whom it is not known yet
@@ -299,8 +302,8 @@ class TestRefusals:
     def test_a_view_without_any_value(self, study):
         (line,) = refused(study({"a": table() * np.nan, "b": table()}))
         assert line == (
-            "view 'a': a.csv: no column has any value among 12 subjects: 'a', 'b'; check that the right rows "
-            "and columns are read."
+            "view 'a': a.csv: no column has any value among 12 subjects: 'a', 'b'; check the selection of "
+            "rows and columns."
         )
 
     def test_every_column_that_is_absent_is_told(self, study, tmp_path):
@@ -316,7 +319,7 @@ class TestRefusals:
         more = "[preparation]\nresidualise = ['age']\ncontrols = ['CN', 'cn']"
         (line,) = refused(study({"a": table()}, people(), more))
         assert line == (
-            "participants: nobody has the diagnosis 'cn' of preparation.controls; did you mean 'CN'?"
+            "participants: no subject has the diagnosis 'cn' of preparation.controls; did you mean 'CN'?"
         )
 
     def test_values_are_not_told_where_the_diagnosis_is_a_column_of_ids(self, study):
@@ -336,7 +339,7 @@ class TestRefusals:
         study({"a": table(), "b": table(seed=1)})
         (tmp_path / "study.toml").write_text("[views.all]\npaths = ['a.csv', 'b.csv']\nid = 'id'")
         (line,) = refused(read_study(tmp_path / "study.toml"))
-        assert "a.csv, b.csv: files have both subjects and columns in common" in line
+        assert "a.csv, b.csv: the files have both subjects and columns in common" in line
 
     def test_everything_that_is_wrong_is_told_at_once(self, study):
         lines = refused(
@@ -399,7 +402,7 @@ class TestWaysOut:
         a = table()
         a.iloc[0, 0] = np.inf
         (line,) = refused(study({"a": a}))
-        assert "a.csv: column 'a' is infinite in 1 of 12 rows; name what stands for missing" in line
+        assert "a.csv: column 'a' is infinite in 1 of 12 rows; list missing codes" in line
         assert np.isnan(load(study({"a": a}, a="missing_codes = ['inf']")).views["a"][0, 0])
 
 
@@ -416,7 +419,7 @@ class TestNewSubjects:
         a["b"] = np.nan
         data = load(study({"a": a}), training=False)
         assert sorted(data.views.feature_names["a"]) == ["a", "b", "c"]
-        assert data.notes == []
+        assert texts(data.notes) == []
 
     def test_variants_are_not_chosen_by_how_common_they_are_among_a_few(self, tmp_path):
         rows = "".join(f"S{j} S{j} 0 0 1 -9 {call} 0\n" for j, call in enumerate("0120120"))
@@ -424,11 +427,11 @@ class TestNewSubjects:
         (tmp_path / "study.toml").write_text("[views.snp]\npath = 'a.raw'\nmin_maf = 0.01")
         written = read_study(tmp_path / "study.toml")
         assert load(written, training=False).views.feature_names["snp"].tolist() == ["rs1_A", "rs2_C"]
-        assert "a view of one column 'rs1_A' alone" in refused(written)[0]
+        assert "the view has a single column 'rs1_A'" in refused(written)[0]
 
     def test_none_of_them_need_be_a_control(self, study):
         more = "[preparation]\nresidualise = ['age']\ncontrols = 'healthy'"
         written = study({"a": table()}, people(), more)
-        with pytest.raises(StudyError, match="nobody has the diagnosis 'healthy'"):
+        with pytest.raises(StudyError, match="no subject has the diagnosis 'healthy'"):
             load(written)
         assert len(load(written, training=False).views) == 12

@@ -243,7 +243,7 @@ class TestMistakes:
             (MRI + "[model]\ntol = nan", "line 6: model.tol: should be a finite number."),
             (
                 MRI + "[views.MRI]\npath = 'mri.csv'\nid = 'RID'",
-                "line 5: views.MRI: another view has this name",
+                "line 5: views.MRI: another view has the same name",
             ),
             (
                 "[views.mri]\npath = '" + 300 * "x" + "'",
@@ -273,7 +273,7 @@ class TestMistakes:
             ),
             (
                 MRI + PEOPLE + "[preparation]\nresidualise = ['AGE']",
-                "learning from controls needs preparation.controls",
+                "estimating effects in controls needs preparation.controls",
             ),
             (MRI + PEOPLE + "survival = { time = 'a' }", "line 12: participants.survival.event: is missing."),
         ],
@@ -309,7 +309,7 @@ class TestMistakes:
         assert expected in line
 
     def test_encodings_that_are_not_utf8(self, mistakes):
-        assert mistakes(WHOLE, "cp1252") == ["study.toml: not UTF-8; save it with encoding UTF-8."]
+        assert mistakes(WHOLE, "cp1252") == ["study.toml: not UTF-8; save it with the encoding UTF-8."]
 
     def test_no_file(self, tmp_path):
         with pytest.raises(StudyError, match="no such study file"):

@@ -93,7 +93,7 @@ def test_the_same_seed_writes_the_same_bytes(folder, tmp_path):
 
 def test_files_that_are_there_are_not_touched(tmp_path):
     (tmp_path / "participants.csv").write_text("mine")
-    with pytest.raises(StudyError, match="1 files of a study are there already; give another folder"):
+    with pytest.raises(StudyError, match="1 files of a study already exist; choose another folder"):
         write_example(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["participants.csv"]
     assert (tmp_path / "participants.csv").read_text() == "mine"

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from noted import texts
 from sklearn.impute import KNNImputer
 from sklearn.metrics import adjusted_rand_score
 
@@ -107,7 +108,7 @@ class TestEveryPlan:
         settings = json.loads(json.dumps(fitted.settings()))
         restored = Preparation.from_arrays(settings, safetensors.load_file(tmp_path / "p.safetensors"))
         same(fitted.transform(views, people), restored.transform(views, people))
-        assert restored.settings() == fitted.settings()
+        assert restored.settings() == {**fitted.settings(), "notes": []}
         assert all(X.dtype.kind in "bif" for X in fitted.to_arrays().values())
 
     def test_says_whether_training_rows_are_held(self, plan):
@@ -121,7 +122,7 @@ class TestEveryPlan:
         views, people = cohort()
         people.loc[people.index[:7], "age"] = np.nan
         fitted = Preparation.fit(views, people, plan)
-        text = " ".join(fitted.notes + fitted.remarks(views, people))
+        text = " ".join(texts(fitted.notes + fitted.remarks(views, people)))
         assert not any(name in text for name in views.ids)
         assert ("7 subjects without a covariate" in text) == bool(plan.residualise)
 
@@ -169,7 +170,7 @@ class TestColumns:
         views, _ = one_view([[1.0, 5.0, np.nan], [2.0, 5.0, np.nan], [3.0, np.nan, np.nan]])
         fitted = Preparation.fit(views)
         assert list(fitted.transform(views).feature_names["mri"]) == ["f0"]
-        assert fitted.notes == [
+        assert texts(fitted.notes) == [
             "View 'mri': 1 column without any value left out: 'f2'",
             "View 'mri': 1 column with a single value left out: 'f1'",
         ]
@@ -181,21 +182,25 @@ class TestColumns:
         views = Views(frames, ids=people.index, allow_nan=True)[np.arange(100)]
         fitted = Preparation.fit(views, people.iloc[:100], Plan(**PEOPLE, standardise=True))
         assert "eTIV" not in fitted.transform(views, people.iloc[:100]).feature_names["fs"]
-        assert "View 'fs': 1 column wholly explained by the covariates: 'eTIV'" in fitted.notes
-        assert "View 'fs': 1 column with a single value left out: 'eTIV'" in fitted.notes
+        assert "View 'fs': 1 column fully explained by the covariates: 'eTIV'" in texts(fitted.notes)
+        assert "View 'fs': 1 column with a single value left out: 'eTIV'" in texts(fitted.notes)
 
     def test_who_has_only_dropped_columns_lacks_the_view(self):
         frames = {"a": [[1.0, 7.0], [2.0, 7.0], [np.nan, 7.0]], "b": [[1.0], [2.0], [3.0]]}
         views = Views(frames, allow_nan=True)
         fitted = Preparation.fit(views)
         assert fitted.transform(views).present[:, 0].tolist() == [True, True, False]
-        assert fitted.remarks(views) == ["View 'a': 1 subject without a value in its kept columns"]
-        with pytest.raises(StudyError, match="1 subject without a value in any kept column"):
+        assert texts(fitted.remarks(views)) == [
+            "View 'a': 1 subject without a value in the columns that are kept"
+        ]
+        with pytest.raises(StudyError, match="1 subject without a value in any column that is kept"):
             fitted.transform(Views({"a": [[np.nan, 7.0]]}, allow_nan=True))
 
     def test_a_view_without_a_varying_column(self):
         views = Views({"a": np.ones((3, 2)), "b": np.eye(3)})
-        with pytest.raises(StudyError, match=r"View 'a': none of its 2 columns varies among the 3 subjects"):
+        with pytest.raises(
+            StudyError, match=r"View 'a': all of its 2 columns are constant among the 3 subjects"
+        ):
             Preparation.fit(views)
 
 
@@ -226,22 +231,24 @@ class TestResiduals:
         D -= D.mean(axis=0)
         expected = Y - D @ np.linalg.lstsq(D, Y - Y.mean(axis=0), rcond=None)[0]
         np.testing.assert_allclose(fitted.transform(views, given)["mri"], expected, atol=1e-10)
-        assert fitted.notes == ["2 subjects without a covariate: its mean or commonest value is taken"]
+        assert texts(fitted.notes) == [
+            "2 subjects without a covariate, replaced by its mean or most frequent value"
+        ]
 
     def test_a_category_not_seen_in_training_is_counted(self):
         views, people = cohort()
         fitted = Preparation.fit(views, people, Plan(**PEOPLE))
         people = people.copy()
         people.loc[people.index[:4], "sex"] = "unknown"
-        assert fitted.remarks(views, people) == [
-            "4 subjects without a covariate: its mean or commonest value is taken",
-            "4 subjects have a level of 'sex' that training did not see",
+        assert texts(fitted.remarks(views, people)) == [
+            "4 subjects without a covariate, replaced by its mean or most frequent value",
+            "4 subjects have a level of 'sex' that is not in the training data",
         ]
 
     def test_other_spellings_of_a_level_are_refused(self):
         views, people = cohort()
         fitted = Preparation.fit(views, people, Plan(**PEOPLE))
-        for new, said in ({"F": " f"}, "levels 'f'"), ({"F": "1", "M": "2"}, "none of the levels"):
+        for new, said in ({"F": " f"}, "levels 'f'"), ({"F": "1", "M": "2"}, "none of the training levels"):
             with pytest.raises(StudyError, match=said):
                 fitted.remarks(views, people.assign(sex=people["sex"].replace(new)))
 
@@ -249,7 +256,7 @@ class TestResiduals:
         views, people = cohort()
         fitted = Preparation.fit(views, people, Plan(**PEOPLE))
         people = people.assign(age=["90+", *people["age"][1:]])
-        with pytest.raises(StudyError, match="'age' is a number in training and no number for 1 subject;"):
+        with pytest.raises(StudyError, match="'age' is numeric in training but not for 1 subject;"):
             fitted.remarks(views, people)
 
     def test_covariates_of_very_different_size(self):
@@ -275,9 +282,9 @@ class TestResiduals:
                 {"controls": "Normal"},
                 r"View 'mri': 0 controls have it.*15 are needed.*residualise_on = 'all'",
             ),
-            ({"residualise": ["agee"]}, r"has 0 columns 'agee'; it has 'age'"),
+            ({"residualise": ["agee"]}, r"has 0 columns 'agee' among 'age'"),
             ({"residualise": ["empty"]}, r"Covariate 'empty' has no value among 120 subjects"),
-            ({"residualise": ["date"]}, r"Covariate 'date' is text with 120 different values"),
+            ({"residualise": ["date"]}, r"Covariate 'date' is text with 120 distinct values"),
             ({"diagnosis": "DX"}, r"has 0 columns 'DX'"),
         ],
     )
@@ -334,7 +341,7 @@ class TestConstantAmongControls:
         fitted = Preparation.fit(views, people, Plan(**{**self.SETTINGS, **more}))
         prepared = fitted.transform(views, people)
         assert list(prepared.feature_names["clinic"]) == list(frame.columns)
-        assert not any("left out" in note or "wholly explained" in note for note in fitted.notes)
+        assert not any("left out" in note or "fully explained" in note for note in texts(fitted.notes))
         labels = KernelMultiviewNMF(3, kernel="linear", random_state=0).fit(prepared).labels_
         assert adjusted_rand_score(kind, labels) > 0.85
 
@@ -345,9 +352,9 @@ class TestConstantAmongControls:
         X = fitted.transform(views, people)["clinic"]
         np.testing.assert_array_equal(X[:, :4], frame.to_numpy()[:, :4])
         assert abs(np.corrcoef(X[:40, 4], people["age"][:40])[0, 1]) < 1e-9
-        assert fitted.notes == [
-            "View 'clinic': 4 columns without variation among the controls, from which no effect of "
-            "covariates is taken out: 'c0', 'c1', 'c2', 'c3'"
+        assert texts(fitted.notes) == [
+            "View 'clinic': 4 columns constant among the controls, from which no effect of "
+            "covariates is removed: 'c0', 'c1', 'c2', 'c3'"
         ]
 
     def test_a_feature_that_too_few_controls_have_is_not_corrected_by_what_was_filled_in(self):
@@ -356,7 +363,7 @@ class TestConstantAmongControls:
         views = Views({"clinic": frame}, allow_nan=True)
         fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
         np.testing.assert_array_equal(fitted.transform(views, people)["clinic"][40:, 4], frame["n0"][40:])
-        assert any("1 column known of fewer than 10 controls" in note for note in fitted.notes)
+        assert any("1 column known for fewer than 10 controls" in note for note in texts(fitted.notes))
 
     def test_what_covariates_explain_among_controls_alone_stays(self):
         frame, people, _ = planted()
@@ -374,14 +381,14 @@ class TestConstantAmongControls:
         views = Views({"clinic": frame}, allow_nan=True)
         fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
         assert "copy" not in fitted.transform(views, people).feature_names["clinic"]
-        assert "View 'clinic': 1 column wholly explained by the covariates: 'copy'" in fitted.notes
+        assert "View 'clinic': 1 column fully explained by the covariates: 'copy'" in texts(fitted.notes)
 
     def test_a_covariate_that_controls_do_not_vary_in_is_told(self):
         frame, people, _ = planted()
         people.loc[:39, "sex"] = "F"
         fitted = Preparation.fit(Views({"clinic": frame}), people, Plan(**self.SETTINGS))
-        assert fitted.notes[0] == (
-            "1 covariate with a single value among the controls, whose effect is not taken out: 'sex'"
+        assert str(fitted.notes[0]) == (
+            "1 covariate with a single value among the controls, whose effect is not removed: 'sex'"
         )
 
 
@@ -400,7 +407,7 @@ class TestSites:
         both = Views({"mri": mri.assign(code=1000.0 * who["site"])})
         fitted = Preparation.fit(both, who, Plan(**SITES))
         same(fitted.transform(both, who), expected)
-        assert fitted.notes == ["View 'mri': 1 column with a single value left out: 'code'"]
+        assert texts(fitted.notes) == ["View 'mri': 1 column with a single value left out: 'code'"]
         assert np.isfinite(expected["mri"]).all()
 
     def test_site_differences_go(self):
@@ -416,12 +423,16 @@ class TestSites:
     def test_new_sites_are_an_error_or_left_alone(self):
         views, people = cohort(holes=0.0)
         new = people.assign(site=np.where(np.arange(120) < 100, people["site"], 99))
-        with pytest.raises(StudyError, match=r"20 subjects from 1 site \('site'\) not seen in training"):
+        with pytest.raises(
+            StudyError, match=r"20 subjects from 1 site \('site'\) that are not in the training"
+        ):
             Preparation.fit(views, people, Plan(**SITES)).transform(views, new)
         fitted = Preparation.fit(views, people, Plan(**SITES, new_sites="average"))
         X = fitted.transform(views, new)
         np.testing.assert_array_equal(X["mri"][100:], views["mri"][100:])
-        assert fitted.remarks(views, new) == ["20 subjects of sites not seen in training, not harmonised"]
+        assert texts(fitted.remarks(views, new)) == [
+            "20 subjects of sites that are not in the training data, not harmonised"
+        ]
 
     def test_small_and_missing_sites_are_left_alone_and_counted(self):
         views, people = cohort(holes=0.0)
@@ -431,8 +442,8 @@ class TestSites:
         X = fitted.transform(views, people)
         np.testing.assert_array_equal(X["mri"][60:65], views["mri"][60:65])
         assert (X["mri"][65:] != views["mri"][65:]).all()
-        assert fitted.notes[0] == "2 subjects without a site, not harmonised"
-        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in fitted.notes
+        assert str(fitted.notes[0]) == "2 subjects without a site, not harmonised"
+        assert "View 'mri': 3 subjects of 1 site with fewer than 5, not harmonised" in texts(fitted.notes)
 
     def test_a_view_of_one_site_is_left_alone(self):
         """Others are harmonised; sites that the view never saw do no harm later."""
@@ -440,7 +451,7 @@ class TestSites:
         present = views.present.copy()
         present[people["site"] != 11.0, 1] = False
         fitted = Preparation.fit(Views(views, present=present, allow_nan=True), people, Plan(**SITES))
-        assert "View 'pet': not harmonised: 1 site with 5 subjects or more" in fitted.notes
+        assert "View 'pet': not harmonised: 1 site with 5 subjects or more" in texts(fitted.notes)
         X = fitted.transform(views, people)
         np.testing.assert_array_equal(X["pet"], views["pet"])
         assert (X["mri"][20:100] != views["mri"][20:100]).all()
@@ -504,7 +515,7 @@ class TestViews:
         same(
             fitted.transform(more), fitted.transform(Views({"mri": mri[20:40]}, ids=more.ids, allow_nan=True))
         )
-        assert fitted.remarks(more) == ["View 'mri': 1 column not seen in training left out"]
+        assert texts(fitted.remarks(more)) == ["View 'mri': 1 column not in the training data left out"]
         with pytest.raises(StudyError, match="View 'mri' lacks 1 features seen in fit: 'roi0'"):
             fitted.transform(Views({"mri": mri.rename(columns={"roi0": "roi9"})[20:40]}, allow_nan=True))
 
@@ -542,7 +553,7 @@ class TestViews:
         views, people = cohort()
         plan = Plan(**PEOPLE)
         for wrong, message in (
-            (None, "'age' is asked for, but there is no participants table"),
+            (None, "'age' is needed, but there is no table of participants"),
             (people.iloc[:5], "has 5 rows for 120 subjects"),
             (people.iloc[::-1], "not in the order of the views"),
         ):
@@ -555,7 +566,7 @@ class TestViews:
     ("settings", "message"),
     [
         ({"impute": "mean"}, "impute must be one of 'median', 'knn', got 'mean'"),
-        ({"harmonise": "combat"}, "needs the column of the site"),
+        ({"harmonise": "combat"}, "needs the site column"),
         ({"residualise": "age"}, "needs diagnosis"),
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
         ({"min_site": 1}, "min_site must be at least 2"),
@@ -569,5 +580,5 @@ def test_plans_that_make_no_sense(settings, message):
 
 def test_genotypes_must_be_views():
     views, _ = cohort()
-    with pytest.raises(StudyError, match="genotypes names views 'SNP', but there are 'mri'"):
+    with pytest.raises(StudyError, match="genotypes names unknown views 'SNP'; the views are 'mri'"):
         Preparation.fit(views, None, Plan(genotypes=["SNP"]))

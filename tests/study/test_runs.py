@@ -271,10 +271,10 @@ def test_files_that_change_meanwhile_stop_the_run(study, tmp_path, monkeypatch):
     [
         (
             lambda folder: folder.mkdir() or (folder / "thesis.docx").touch(),
-            "holds 1 files that are not of a",
+            "has 1 files that are not from a",
         ),
         (lambda folder: folder.touch(), "is a file"),
-        (lambda folder: folder.mkdir() or (folder / "run.json").write_text("{}"), "holds 1 files"),
+        (lambda folder: folder.mkdir() or (folder / "run.json").write_text("{}"), "has 1 files"),
     ],
 )
 def test_nothing_but_a_run_is_replaced(results, tmp_path, spoil, message):
@@ -291,7 +291,7 @@ def test_two_runs_do_not_write_one_folder(results, tmp_path):
     (tmp_path / ".run.unfinished" / "new").mkdir(parents=True)
     other = os.open(tmp_path / ".run.unfinished", os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    with pytest.raises(StudyError, match="another run is writing it"):
+    with pytest.raises(StudyError, match="another run is writing to it"):
         write(results, tmp_path / "run")
     assert (tmp_path / ".run.unfinished" / "new").exists()
     os.close(other)
@@ -367,7 +367,7 @@ def test_predictions_replace_nothing_but_predictions(study, run, tmp_path):
     path = write_predictions(table, tmp_path / "placed.csv")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert pd.read_csv(write_predictions(table, path))["id"].tolist() == table["id"].tolist()
-    with pytest.raises(StudyError, match="does not hold predictions"):
+    with pytest.raises(StudyError, match="does not contain predictions"):
         write_predictions(table, study.path.parent / "vbm.csv")
     with pytest.raises(StudyError, match="no such model"):
         predict(tmp_path, study)
@@ -404,7 +404,7 @@ def test_long_names_of_views_fit_a_file_system():
 def test_comparing_needs_a_diagnosis(study, tmp_path):
     frame = pd.read_csv(study.path.parent / "participants.csv").assign(diagnosis="AD")
     frame.to_csv(study.path.parent / "participants.csv", index=False)
-    with pytest.raises(StudyError, match="needs two diagnoses or more, and there are 1"):
+    with pytest.raises(StudyError, match="needs at least two diagnoses, and there are 1"):
         run_study(study, tmp_path / "new" / "run", compare=True)
     assert not (tmp_path / "new").exists()
 

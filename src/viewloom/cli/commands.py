@@ -1,4 +1,4 @@
-"""The command line: parse, call one public function, print."""
+"""The command line: each command parses, calls one public function and prints."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from viewloom.cli.rendering import (
     console,
     frame_table,
     print_error,
+    print_error_line,
     print_json,
+    print_line,
     print_number,
     progress_wanted,
-    say,
     show,
-    tell_error,
 )
 from viewloom.cli.study_commands import Jobs, Json, Quiet, Resume, Seeds, resumable
 from viewloom.data.views import Views
@@ -40,43 +40,42 @@ from viewloom.study import run as runs
 GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
 DEBUG = "--debug"
 NO_MEMORY = (
-    "not enough memory; earlier results are untouched. Fewer --jobs need less, and so do fewer subjects or "
-    "features."
+    "not enough memory; earlier results are unchanged. Use fewer --jobs, or fewer subjects or features."
 )
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line, with exit code 2 for bad input, 130 for Ctrl-C, 1 for all else."""
+    """Commands that print errors on one line; exit code 2 for invalid input, 130 for Ctrl-C, 1 otherwise."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """``--debug`` may stand anywhere."""
+        """Accept ``--debug`` anywhere on the command line."""
         others = [argument for argument in args if argument != DEBUG]
         return super().parse_args(ctx, [DEBUG] * (DEBUG in args) + others)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; what goes wrong is told, not thrown."""
+        """Run the command; print errors instead of raising them."""
         try:
             return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:
             if hasattr(error, "exit_code") or isinstance(error, typer.Abort):
-                raise  # the parser's own
-            raise typer.Exit(_told(error, ctx.params.get("debug", False))) from None
+                raise  # from the parser
+            raise typer.Exit(_handled(error, ctx.params.get("debug", False))) from None
 
 
-def _told(error: BaseException, debug: bool) -> int:
-    """Say what went wrong; the exit code."""
+def _handled(error: BaseException, debug: bool) -> int:
+    """Print an error and return the exit code."""
     if interrupted(error):
-        tell_error("interrupted; earlier results are untouched.")
+        print_error_line("interrupted; earlier results are unchanged.")
         return exit_code()
     if isinstance(error, MemoryError):
-        tell_error(NO_MEMORY)
+        print_error_line(NO_MEMORY)
         return 1
     return print_error(error, debug)
 
 
 app = typer.Typer(
     cls=Commands,
-    help="Cluster subjects seen through several views, and learn how much each view counts.",
+    help="Cluster subjects from several views, and estimate the weight of each view.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -89,19 +88,19 @@ StudyOrCohort = Annotated[
 
 
 class CohortName(StrEnum):
-    """Cohorts that come with viewloom."""
+    """Cohorts that are included in viewloom."""
 
     adni_like = "adni-like"
     ad_csf = "ad-csf"
 
 
-Cohort = Annotated[CohortName, typer.Option(help="A cohort that comes with viewloom.")]
+Cohort = Annotated[CohortName, typer.Option(help="A cohort that is included in viewloom.")]
 
 
 @app.callback(invoke_without_command=True)
 def main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Show where an error comes from.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error.")] = False,
 ) -> None:
     """Multi-view clustering by kernel matrix factorisation."""
     if version:
@@ -110,7 +109,7 @@ def main(
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text."""
+    """Examples at the end of a help text."""
     return "\n\n".join(["[bold]Examples[/bold]", *(f"$ viewloom {line}" for line in lines)])
 
 
@@ -137,14 +136,14 @@ def demo(
     jobs: Jobs = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Run a study from files to report on a simulated Alzheimer cohort, by the commands you would type."""
+    """Run a complete study on a simulated Alzheimer cohort, with the commands you would type."""
     from viewloom.cli.demo import run_demo
 
     run_demo(output, _run, seeds=seeds, n_jobs=jobs, quiet=quiet)
 
 
 def _run(arguments: list[str]) -> None:
-    """Run a command of this program; where it fails, so does the one that called it."""
+    """Run a command of this program, and exit if it fails."""
     code = app(arguments, standalone_mode=False)
     if code:
         raise typer.Exit(code)
@@ -160,7 +159,7 @@ def compare_methods(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
+    """Compare all baselines, the published method and ours on a study or a cohort."""
     if output is not None:
         with writing(output):
             output.mkdir(parents=True, exist_ok=True)
@@ -178,7 +177,7 @@ def compare_methods(
             result.to_csv(part)
         _draw_comparison(result, output / "comparison.png")
         if not (as_json or quiet):
-            say(f"Table and figure in {output.resolve()}")
+            print_line(f"Table and figure in {output.resolve()}")
 
 
 @app.command(
@@ -194,7 +193,7 @@ def select_parameters(
         bool, typer.Option("--clusters", help="Choose the number of clusters instead.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the whole table to this CSV file, too.")
+        Path | None, typer.Option("--output", "-o", help="Also write the full table to this CSV file.")
     ] = None,
     resume: Resume = False,
     jobs: Jobs = 2,
@@ -204,7 +203,7 @@ def select_parameters(
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
     if resume and output is None:
-        raise StudyError("--resume goes on with the search that was to write a table: name it with --output.")
+        raise StudyError("--resume needs --output, the table that the interrupted search was writing.")
     if output is not None:
         check_room(output)
     views, y, k = load(study, cohort)
@@ -223,27 +222,29 @@ def select_parameters(
             trying = partial(select, views, GRID, n_clusters=k, y=known, **how)
             found = runs.search(trying, views, ("settings", seed, k, known), output, resume=resume)
     if as_json:
-        told = (
+        content = (
             {"recommended": found.recommended, "reasons": found.reasons}
             if clusters
             else {"best": found.best_params}
         )
-        print_json({**told, "table": found.table.to_dict("records")})
+        print_json({**content, "table": found.table.to_dict("records")})
     elif not quiet:
         (print_number if clusters else _print_settings)(found)
-        say(f"{time.perf_counter() - began:.0f} seconds" + f"; table in {output}" * (output is not None))
+        print_line(
+            f"{time.perf_counter() - began:.0f} seconds" + f"; table in {output}" * (output is not None)
+        )
 
 
 def _print_settings(found: Selection) -> None:
     columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
     shown = found.table.head(10)
-    title = f"Best of {len(found.table)} settings, 5 folds; labels are reported, never used"
+    title = f"Best of {len(found.table)} settings, 5 folds; labels are not used for the choice"
     show(frame_table(title, shown[[name for name in columns if name in shown]]))
-    say(f"Best: {found.best_params}")
+    print_line(f"Best: {found.best_params}")
 
 
 def load(study: Path | None, cohort: CohortName) -> tuple[Views, np.ndarray, int]:
-    """Views, classes and number of clusters of a study, of those with a diagnosis; or of a cohort."""
+    """Views, classes and number of clusters of a cohort, or of the diagnosed subjects of a study."""
     if study is not None:
         ready = runs.prepare(read_study(study))
         y = ready.classes

@@ -1,4 +1,4 @@
-"""A study from files to report on a simulated cohort, by the commands a user would type."""
+"""A complete study on a simulated cohort, with the commands that a user would type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from viewloom.cli.rendering import say, show, table_of
+from viewloom.cli.rendering import print_line, show, table_of
 from viewloom.data.simulated import Cohort, adni_like
 from viewloom.evaluation.comparison import nonnegative
 from viewloom.evaluation.inspection import importance_against_truth
@@ -29,12 +29,12 @@ def run_demo(
     n_jobs: int = 2,
     quiet: bool = False,
 ) -> Path:
-    """Write a simulated cohort to disk, check, cluster and compare it, and end with its report.
+    """Write a simulated cohort to disk, then check it, cluster it, compare methods and write the report.
 
     Parameters
     ----------
     output : path
-        Folder for cohort and results; a cohort that is there already is used again.
+        Folder for the cohort and the results; an existing cohort is reused.
     run : callable
         Runs ``viewloom`` with a list of arguments.
     seeds : int, default=1
@@ -54,13 +54,13 @@ def run_demo(
         if arguments[0] == "report" and not quiet:
             _show_recovery(planted_features(adni_like(random_state=0)))
         if not quiet:
-            say(f"\n$ viewloom {shlex.join(arguments)}", "bold")
+            print_line(f"\n$ viewloom {shlex.join(arguments)}", "bold")
         run([*arguments, *["--quiet"] * quiet])
     return folder / "results" / "report.html"
 
 
 def commands(folder: Path, seeds: int, n_jobs: int) -> list[list[str]]:
-    """What a user would type after ``viewloom``."""
+    """The arguments that a user would type after ``viewloom``."""
     study, results = str(folder / "cohort" / "study.toml"), str(folder / "results")
     return [
         ["simulate", str(folder / "cohort")],
@@ -71,7 +71,7 @@ def commands(folder: Path, seeds: int, n_jobs: int) -> list[list[str]]:
 
 
 def planted_features(cohort: Cohort, random_state: int = 0) -> pd.DataFrame:
-    """How well importance finds the planted features of each view: ours, and single-view NMF.
+    """How well feature importance recovers the planted features: this method, and single-view NMF.
 
     Parameters
     ----------
@@ -102,5 +102,5 @@ def _show_recovery(recovery: pd.DataFrame) -> None:
     for row in recovery.reset_index(names=["view", "method"]).to_dict("records"):
         scores = (f"{row[name]:.2f}" for name in ("precision", "chance", "auc"))
         table.add_row(row["view"], row["method"], *scores)
-    table.caption = "of the complete cohort, which is known to carry them"
+    table.caption = "On the complete cohort, in which these features were simulated"
     show(table)

@@ -1,4 +1,4 @@
-"""What the command line prints: tables and a few lines, never anything about single subjects."""
+"""Output of the command line: tables and lines of text, without data on individual subjects."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from viewloom.runtime.errors import ViewloomError
 from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
 from viewloom.study.check import Check
+from viewloom.study.notes import Note
 from viewloom.study.run import Results
 from viewloom.study.run.tables import agreement, plain, weights_table
 
 
 class Safe(Console):
-    """A console to which text from files cannot send commands."""
+    """A console that escapes control characters in text from files."""
 
     def render_str(self, text: str, *arguments: Any, **options: Any) -> Text:
-        """Every text that is printed passes here, those in tables included."""
+        """Escape control characters; all text that is printed passes here, tables included."""
         return super().render_str(visible(text, keep="\n"), *arguments, **options)
 
 
 console = Safe()
 errors = Safe(stderr=True)
-LEAST_WIDTH = 80  # narrow screens break lines, but no number is cut
+LEAST_WIDTH = 80  # on narrower terminals lines wrap, and numbers are not cut
 BAR = 20  # characters of the longest bar
-MOST_PATTERNS = 12  # of views, in the table of overlaps
+MOST_PATTERNS = 12  # combinations of views in a table
 MOST_SITES = 20
 MOST_NOTES = 12
 REFUSED = (
@@ -51,7 +52,7 @@ REFUSED = (
     errno.ENOENT,
     errno.ENOTDIR,
     errno.EISDIR,
-)  # another place will do
+)  # errors that another path avoids
 MOST_ASIDE = 20  # columns
 BAD_INPUT = (ValueError, TypeError, ImportError, FileNotFoundError)
 if console.width < LEAST_WIDTH:
@@ -60,7 +61,7 @@ COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "uns
 
 
 def table_of(title: str | None, *columns: str, text: int = 1) -> Table:
-    """An empty table; the first `text` columns hold words, the others numbers."""
+    """An empty table; the first `text` columns are text, the others numbers."""
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
     )
@@ -71,19 +72,19 @@ def table_of(title: str | None, *columns: str, text: int = 1) -> Table:
 
 
 def rows_of(table: Table, rows: Iterable[Sequence[Any]]) -> Table:
-    """The table with rows; names from files are shown as they are."""
+    """The table with rows; markup in names is escaped."""
     for row in rows:
         table.add_row(*map(_cell, row))
     return table
 
 
 def _cell(value: Any) -> str:
-    """A name from a file as it is shown in a table: on one line, and no markup."""
+    """A name from a file for a table: on one line, with markup escaped."""
     return escape(visible(value))
 
 
 def bar(share: float) -> str:
-    """A bar of blocks, never quite nothing.
+    """A bar of blocks, at least one character wide.
 
     >>> bar(0.5), bar(0.01)
     ('██████████', '▏')
@@ -92,13 +93,13 @@ def bar(share: float) -> str:
 
 
 def print_json(content: Any) -> None:
-    """JSON on the standard output, and nothing else."""
+    """Print JSON to the standard output."""
     text = json.dumps(plain(content), indent=1, ensure_ascii=False)
     print(_inert_json(text) if encodes(text, sys.stdout) else json.dumps(plain(content), indent=1))
 
 
 def _inert_json(text: str) -> str:
-    r"""The same JSON with characters that cannot be seen as escapes; see `visible`.
+    r"""The same JSON with invisible characters as escapes; see `visible`.
 
     >>> print(_inert_json('"ä\u202e"'))
     "ä\u202e"
@@ -106,19 +107,19 @@ def _inert_json(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def say(text: str, style: str | None = None) -> None:
-    """A line as it is, not broken, so that paths can be copied."""
+def print_line(text: str, style: str | None = None) -> None:
+    """Print a line without wrapping, so that paths can be copied."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def progress_wanted(quiet: bool) -> bool:
-    """Whether to draw progress bars: not into a file."""
+    """Whether to draw progress bars: only on a terminal."""
     return console.is_terminal and not quiet
 
 
 @contextmanager
 def working(title: str, quiet: bool) -> Iterator[None]:
-    """A moving bar while something of unknown length goes on."""
+    """Show a moving bar during a task of unknown length."""
     if quiet or not errors.is_terminal:
         yield
         return
@@ -128,18 +129,18 @@ def working(title: str, quiet: bool) -> Iterator[None]:
 
 
 def show(table: Table) -> None:
-    """A table, and a blank line."""
+    """Print a table and a blank line."""
     console.print(table)
     console.print()
 
 
-def tell_error(text: str) -> None:
-    """A line on the standard error."""
+def print_error_line(text: str) -> None:
+    """Print an error to the standard error."""
     errors.print(f"[bold red]Error:[/bold red] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def print_error(error: BaseException, debug: bool) -> int:
-    """Say what went wrong in a line, and return the exit code: 2 for bad input, 1 for all else.
+    """Print an error on one line and return the exit code: 2 for invalid input, 1 otherwise.
 
     Messages of other libraries may quote data and are not shown; a traceback shows lines of code only.
     """
@@ -147,16 +148,16 @@ def print_error(error: BaseException, debug: bool) -> int:
         errors.print("".join(traceback.format_tb(error.__traceback__)), markup=False, soft_wrap=True)
     if isinstance(error, ViewloomError):
         for line in str(error).split("\n"):
-            tell_error(line)
+            print_error_line(line)
         return 2 if isinstance(error, BAD_INPUT) or getattr(error, "errno", None) in REFUSED else 1
     cause = error.strerror if isinstance(error, OSError) and error.strerror else "the program failed"
-    tell_error(f"{cause} ({type(error).__name__}); --debug shows where.")
+    print_error_line(f"{cause} ({type(error).__name__}); --debug shows where.")
     return 2 if isinstance(error, (FileNotFoundError, PermissionError)) else 1
 
 
 def print_check(check: Check) -> None:
-    """Who has what, and what fit would leave out."""
-    say(f"{visible(check.name)} · {check.n_subjects} subjects\n", "bold")
+    """Print views, subjects and covariates of a study, and the notes on its data."""
+    print_line(f"{visible(check.name)} · {check.n_subjects} subjects\n", "bold")
     views = table_of("Views", "view", "format", "subjects", "features", "missing cells", "constant", text=2)
     rows = (
         (name, v["format"], v["subjects"], v["features"], _missing(v), v["constant"])
@@ -173,7 +174,7 @@ def print_check(check: Check) -> None:
         show(_covariates(check))
     if len(check.sites):
         show(_sites(check))
-    print_notes("What fit will leave out, and what else to know", check.notes)
+    print_notes("Notes", check.notes)
 
 
 def _missing(view: pd.Series) -> str:
@@ -181,8 +182,8 @@ def _missing(view: pd.Series) -> str:
 
 
 def _aside(check: Check) -> Table:
-    """Columns that are no features, and why."""
-    table = table_of("Columns set aside", "view", "column", "why", text=3)
+    """Columns that are not features, and the reasons."""
+    table = table_of("Columns set aside", "view", "column", "reason", text=3)
     rows = [(view, name, why) for view, found in check.aside.items() for name, why in found.items()]
     if len(rows) > MOST_ASIDE:
         table.caption = f"{len(rows) - MOST_ASIDE} more columns; --json shows all"
@@ -192,18 +193,18 @@ def _aside(check: Check) -> Table:
 def _covariates(check: Check) -> Table:
     """The columns of the participants, by type."""
     table = table_of("Participants", "column", "role", "type", "levels or range", "missing", text=4)
-    told = (
+    rows = (
         (name, row["role"], row["type"], _levels_or_range(row), row["missing"])
         for name, row in check.covariates.iterrows()
     )
-    return rows_of(table, told)
+    return rows_of(table, rows)
 
 
 def _levels_or_range(row: pd.Series) -> str:
     if isinstance(row["levels"], str):
         return row["levels"]
     if pd.isna(row["lowest"]):
-        return "too few values to tell"
+        return "too few values to show"
     return f"most from {row['lowest']:g} to {row['highest']:g}, in steps of {row['step']:g}"
 
 
@@ -218,21 +219,21 @@ def _sites(check: Check) -> Table:
 
 
 def _overlaps(check: Check) -> Table:
-    """Patterns of views with their counts as bars."""
+    """Combinations of views with their counts as bars."""
     names = [str(name) for name in check.views.index]
-    table = table_of("Who has which views", *names, "", "subjects", text=len(names) + 1)
+    table = table_of("Subjects by available views", *names, "", "subjects", text=len(names) + 1)
     shown = check.overlaps.iloc[:MOST_PATTERNS]
     for pattern, count in zip(shown.index, shown, strict=True):
         dots = ["●" if has else "[dim]·[/dim]" for has in pattern]
         table.add_row(*dots, f"[cyan]{bar(count / shown.max())}[/cyan]", str(count))
     rest = check.overlaps.iloc[MOST_PATTERNS:]
     if len(rest):
-        table.caption = f"{len(rest)} more patterns with {rest.sum()} subjects"
+        table.caption = f"{len(rest)} more combinations with {rest.sum()} subjects"
     return table
 
 
-def print_notes(title: str, notes: Sequence[str]) -> None:
-    """A list of remarks."""
+def print_notes(title: str, notes: Sequence[Note]) -> None:
+    """Print notes with exact counts."""
     if notes:
         console.print(f"[italic]{title}[/italic]")
     for note in notes[:MOST_NOTES]:
@@ -242,7 +243,7 @@ def print_notes(title: str, notes: Sequence[str]) -> None:
 
 
 def check_as_dict(check: Check) -> dict[str, Any]:
-    """A check for machines."""
+    """A check as a dict for JSON."""
     patterns = [
         {"views": [name for name, has in zip(check.views.index, pattern, strict=True) if has], "subjects": n}
         for pattern, n in zip(check.overlaps.index, check.overlaps, strict=True)
@@ -263,22 +264,22 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "sites": sites,
         "diagnoses": check.diagnoses,
         "participants": check.covariates.to_dict("index"),
-        "notes": check.notes,
+        "notes": [str(note) for note in check.notes],
         "problems": check.problems,
     }
 
 
 def print_results(results: Results) -> None:
-    """The end of a fit: clusters, weights, stability, and what to distrust."""
+    """Print the results of a fit: clusters, weights, stability and notes."""
     views = results.views
-    say(f"\n{visible(results.name)} · {len(views)} subjects · {views.n_views} views\n", "bold")
+    print_line(f"\n{visible(results.name)} · {len(views)} subjects · {views.n_views} views\n", "bold")
     show(_clusters(results))
     show(_weights(results))
-    say(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
+    print_line(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
     found = agreement(results)
     if found is not None:
         scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
-        say(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
+        print_line(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
     if results.comparison is not None:
         console.print()
         show(comparison_table(results.comparison))
@@ -296,7 +297,7 @@ def _clusters(results: Results) -> Table:
 
 
 def _weights(results: Results) -> Table:
-    table = table_of("What each view counts", "view", "", "weight", "subjects", "features", text=2)
+    table = table_of("View weights", "view", "", "weight", "subjects", "features", text=2)
     rows = weights_table(results)
     for view, weight, n, d in rows.itertuples(index=False):
         blocks = f"[cyan]{bar(weight / rows['weight'].max())}[/cyan]"
@@ -305,15 +306,15 @@ def _weights(results: Results) -> Table:
 
 
 def _verdict(stability: float) -> str:
-    """A cluster's stability in a word."""
+    """The stability of a cluster as a category, in colour."""
     from viewloom.study.report.sentences import verdict
 
-    word = verdict(stability)
-    return f"[{COLOURS[word]}]{word}[/]" if word in COLOURS else word
+    found = verdict(stability)
+    return f"[{COLOURS[found]}]{found}[/]" if found in COLOURS else found
 
 
 def print_number(number: ClusterNumber) -> None:
-    """How many clusters there seem to be, and why."""
+    """Print the recommended number of clusters and the reasons."""
     columns = ["k", "stability", "twin_stability", "pac", "gap", "prediction_strength"]
     show(frame_table("Stability against the number of clusters", number.table[columns]))
     console.print(f"Recommended: {number.recommended or 'no clear clusters'}")
@@ -333,24 +334,24 @@ def _number(value: Any) -> str:
 
 
 def comparison_table(result: Comparison) -> Table:
-    """The comparison as the paper prints it: per cent, mean over seeds, spread of the first scores."""
+    """The comparison as in the paper: per cent, mean over seeds, standard deviation of the first scores."""
     table = table_of("Agreement with the classes (%)", "method", *SCORES, "sec", "iter")
     several = len(set(result.runs["seed"])) > 1
     for name, row in result.table.iterrows():
         spread = [
             f"{100 * row[score]:.1f}" + f"±{100 * row[f'{score}_sd']:.1f}" * several for score in SCORES[:3]
         ]
-        plainly = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
+        means = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
         iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
-        table.add_row(_cell(name), *spread, *plainly, f"{row['seconds']:.1f}", iterations)
+        table.add_row(_cell(name), *spread, *means, f"{row['seconds']:.1f}", iterations)
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
     table.caption = f"MI: Mirkin distance, 100 - RI, lower is better.{oracle}"
     return table
 
 
 def print_predictions(table: pd.DataFrame) -> None:
-    """How many went where, and how many are far from everything."""
+    """Print the number of subjects in each cluster, and how many are far from the training data."""
     counts = (table["far"] == "yes").groupby(table["label"]).agg(["size", "sum"])
-    shown = table_of("Placed", "cluster", "subjects", "of them far from all seen in training")
+    shown = table_of("Predicted clusters", "cluster", "subjects", "far from training data")
     show(rows_of(shown, counts.itertuples()))
     print_notes("Notes", table.attrs["notes"])

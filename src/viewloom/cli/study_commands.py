@@ -1,4 +1,4 @@
-"""Commands on studies: parse, call one public function, print."""
+"""Commands on studies: each parses, calls one public function and prints."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import typer
 from viewloom.cli.rendering import (
     check_as_dict,
     print_check,
+    print_error_line,
     print_json,
+    print_line,
     print_predictions,
     print_results,
     progress_wanted,
-    say,
-    tell_error,
     working,
 )
 from viewloom.runtime.files import atomic_write, check_room
@@ -32,58 +32,55 @@ from viewloom.study.run.tables import metrics, write_json
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 HERE = Path("study.toml")
-Seeds = Annotated[int, typer.Option(min=1, help="Random seeds of each method that is compared.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds per method.")]
 Jobs = Annotated[
     int,
     typer.Option(
-        min=1, callback=check_open_files, help="Fits that run side by side; results do not depend on it."
+        min=1, callback=check_open_files, help="Number of parallel fits; the results do not depend on it."
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where the same command was interrupted.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the same command after an interruption.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 
 
 def simulate(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Made if it is not there.", show_default=False)
+        Path,
+        typer.Argument(metavar="DIR", help="Folder to write to; created if necessary.", show_default=False),
     ],
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
-    missing: Annotated[float, typer.Option(min=0, max=0.9, help="Share of views that are lost.")] = 0.1,
+    missing: Annotated[float, typer.Option(min=0, max=0.9, help="Share of views that are missing.")] = 0.1,
     quiet: Quiet = False,
 ) -> None:
-    """Write a simulated cohort as the files of a study, to try everything with."""
+    """Write the files of an example study with a simulated cohort."""
     from viewloom.study.example import write_example
 
     files = write_example(folder, random_state=seed, missing=missing)
     if not quiet:
-        say(f"{len(files)} files of a simulated cohort in {folder}. Next:")
-        say(f"  viewloom check {files[0]}")
-        say(f"  viewloom fit {files[0]}")
+        print_line(f"Wrote {len(files)} files of a simulated cohort to {folder}. Next:")
+        print_line(f"  viewloom check {files[0]}")
+        print_line(f"  viewloom fit {files[0]}")
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of your files.")] = Path("."),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of your data files.")] = Path("."),
     schema: Annotated[
-        bool, typer.Option("--schema", help="Write study.schema.json, too, for editors that check TOML.")
+        bool, typer.Option("--schema", help="Also write study.schema.json, for editors that validate TOML.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a study.toml that is there.")
-    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing study.toml.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a first study.toml by looking at the files that are there."""
+    """Draft a study.toml from the files in a folder."""
     from viewloom.study.config.toml import json_schema
     from viewloom.study.drafting.draft import draft
 
     target = folder / "study.toml"
     if folder.is_symlink() and not folder.exists():
-        raise StudyError(f"{folder}: is a link that leads nowhere.")
+        raise StudyError(f"{folder}: is a broken link.")
     if target.exists() and not overwrite:
-        raise StudyError(
-            f"{target}: exists already; edit it, move it away, or have it replaced with --overwrite."
-        )
-    with working("Looking at files", quiet):
+        raise StudyError(f"{target}: already exists; edit it, move it, or replace it with --overwrite.")
+    with working("Reading files", quiet):
         drafted = draft(folder)
     with atomic_write(target) as part:
         part.write_text(drafted.text, encoding="utf-8")
@@ -91,30 +88,30 @@ def init(
         with atomic_write(folder / "study.schema.json") as part:
             write_json(json_schema(), part)
     if not quiet:
-        _tell_draft(drafted)
-        say(f"{target} written; read it through. Next:")
-        say(f"  viewloom check {target}")
+        _print_draft(drafted)
+        print_line(f"Wrote {target}; review it before you continue. Next:")
+        print_line(f"  viewloom check {target}")
 
 
-def _tell_draft(drafted: Draft) -> None:
-    """Every file: what it is used as, or why it is passed over."""
-    for title, lines in (("Used", drafted.used), ("Passed over", drafted.passed)):
+def _print_draft(drafted: Draft) -> None:
+    """Print how each file is used, or why it is skipped."""
+    for title, lines in (("Used", drafted.used), ("Skipped", drafted.passed)):
         if lines:
-            say(title)
+            print_line(title)
             for line in lines:
-                say(f"  {line}")
-            say("")
+                print_line(f"  {line}")
+            print_line("")
 
 
 def check(
     study: StudyFile = HERE,
     picture: Annotated[
-        Path | None, typer.Option(help="Draw who has which views into this file (PNG, SVG or PDF).")
+        Path | None, typer.Option(help="Draw the overlap of the views to this file (PNG, SVG or PDF).")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show who has what, what is missing and what fit would leave out, before anything runs."""
+    """Check the files of a study: subjects, views, missing data, and what fit leaves out."""
     if picture is not None and not picture.absolute().parent.is_dir():
         raise StudyError(f"{picture.parent}: no such folder.")
     with working("Reading files", quiet or as_json):
@@ -125,12 +122,12 @@ def check(
         print_check(found)
     if not found.ok:
         for problem in found.problems:
-            tell_error(problem)
+            print_error_line(problem)
         raise typer.Exit(2)
     if picture is not None:
         _draw(found, picture)
         if not (as_json or quiet):
-            say(f"Picture: {picture}")
+            print_line(f"Figure: {picture}")
 
 
 def _draw(found: Check, path: Path) -> None:
@@ -138,7 +135,7 @@ def _draw(found: Check, path: Path) -> None:
 
     figure: Any = overlaps(found).figure
     if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
-        raise StudyError(f"{path}: pictures are .png, .svg or .pdf.")
+        raise StudyError(f"{path}: figures are .png, .svg or .pdf.")
     with atomic_write(path) as part:
         figure.savefig(part, bbox_inches="tight")
 
@@ -147,25 +144,27 @@ def fit(
     study: StudyFile = HERE,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The run folder; beside the study file unless given."),
+        typer.Option("--output", "-o", help="Run folder; by default beside the study file."),
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Score other methods against the diagnosis, too.")
+        bool, typer.Option("--compare", help="Also compare other methods with the diagnosis.")
     ] = False,
     choose_k: Annotated[
-        bool, typer.Option("--choose-k", help="Find out how many clusters there seem to be; takes a while.")
+        bool, typer.Option("--choose-k", help="Estimate the number of clusters; takes longer.")
     ] = False,
     resume: Resume = False,
     subjects: Annotated[
-        bool, typer.Option("--subjects", help="Show single subjects in the report; do not mail it then.")
+        bool, typer.Option("--subjects", help="Show individual subjects in the report; do not share it then.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Instead of the study's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="Random seed, instead of that of the study.")
+    ] = None,
     seeds: Seeds = 3,
     jobs: Jobs = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster the subjects of a study, and write tables, the model and a report into one folder."""
+    """Cluster the subjects of a study, and write tables, the model and a report to a run folder."""
     found = with_seed(read_study(study), seed)
     folder = output or study.with_name(f"{study.stem}-results")
     check_room(folder)
@@ -182,27 +181,31 @@ def fit(
             progress=progress_wanted(quiet or as_json),
         )
     if as_json:
-        print_json({"folder": str(folder), **metrics(results), "notes": results.notes})
+        print_json(
+            {"folder": str(folder), **metrics(results), "notes": [str(note) for note in results.notes]}
+        )
     elif not quiet:
         print_results(results)
-        say(f"\nResults in {folder}; begin with the report:")
-        say(f"  {folder / 'report.html'}")
+        print_line(f"\nResults in {folder}; start with the report:")
+        print_line(f"  {folder / 'report.html'}")
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say how to go on, to those who stop a command."""
+    """Print how to resume a command that is interrupted."""
     try:
         yield
     except BaseException as error:
         if not interrupted(error):
             raise
-        tell_error("interrupted; earlier results are untouched. The same command with --resume goes on.")
+        print_error_line(
+            "interrupted; earlier results are unchanged. Run the same command with --resume to continue."
+        )
         raise typer.Exit(exit_code()) from None
 
 
 def with_seed(study: Study, seed: int | None) -> Study:
-    """The study with another seed."""
+    """The study with another random seed."""
     if seed is None:
         return study
     return study.model_copy(update={"model": study.model.model_copy(update={"seed": seed})})
@@ -216,33 +219,36 @@ def predict(
     study: StudyFile,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Table of the subjects; predictions.csv beside the study."),
+        typer.Option(
+            "--output", "-o", help="Table of the subjects; by default predictions.csv beside the study."
+        ),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Place new subjects with a fitted model, and say who is far from everything seen in training."""
+    """Assign new subjects with a fitted model, and flag those far from the training data."""
     target = output or study.with_name("predictions.csv")
     found = read_study(study)
     check_writable(target.absolute())
-    with working("Placing subjects", quiet or as_json):
+    with working("Assigning subjects", quiet or as_json):
         table = runs.predict(model, found)
     runs.write_predictions(table, target)
     if as_json:
         counts = table["label"].value_counts().sort_index().to_dict()
         far = int((table["far"] == "yes").sum())
-        told = {"subjects": len(table), "per_cluster": counts, "far": far, "notes": table.attrs["notes"]}
-        print_json({"file": str(target), **told})
+        content = {"subjects": len(table), "per_cluster": counts, "far": far}
+        notes = [str(note) for note in table.attrs["notes"]]
+        print_json({"file": str(target), **content, "notes": notes})
     elif not quiet:
         print_predictions(table)
-        say(f"Table of the subjects, readable by you only: {target}")
+        print_line(f"Table of the subjects, readable by you only: {target}")
 
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
     quiet: Quiet = False,
 ) -> None:
-    """Make the report of a run again; the data are not needed."""
+    """Write the report of a run again, without the data."""
     path = runs.rewrite_report(run)
     if not quiet:
-        say(f"Report: {path}")
+        print_line(f"Report: {path}")

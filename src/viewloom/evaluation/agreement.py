@@ -108,8 +108,7 @@ def _features(problem: Problem, n_clusters: int) -> list[tuple[Array, Array]]:
     positions = [np.arange(problem.n)[where] for where in problem.rows]
     shapes = [Diffusion().shape(view.geometry.size, n_clusters) for view in problem.views]
     graphs = [
-        KNN(shape.n_neighbors).fit(view.geometry).S
-        for shape, view in zip(shapes, problem.views, strict=True)
+        KNN(shape.n_neighbors).fit(view.geometry).S for shape, view in zip(shapes, problem.views, strict=True)
     ]
     weights = problem.reliability(n_clusters).weights
     found = []

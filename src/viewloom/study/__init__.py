@@ -1,4 +1,4 @@
-"""From the files a researcher has to views, participants and a report."""
+"""Studies: from data files and a study.toml to views, participants and a report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Study", "StudyError", "check", "load", "read_study", "write_example"
 
 
 def __getattr__(name: str) -> Any:
-    """`write_example` is fetched when it is asked for: it alone needs the simulated cohort."""
+    """Import `write_example` on first use: only it needs the simulated cohort."""
     if name == "write_example":
         return import_module("viewloom.study.example").write_example
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Columns of a view's table that are no features: named elsewhere in the study, copies of these, row numbers.
+"""Columns of a view that are not features: named elsewhere in the study, copies of such columns, row numbers.
 
-A column that a view names in full under `columns` is a feature, whatever it holds. Findings are dicts from
-the name of a column to the reason why it was set aside.
+A column that a view names in full under `columns` is always a feature. Functions return a dict from the name
+of each column that is set aside to the reason.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ import pandas as pd
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.study import readers
 from viewloom.study.config.schema import Participants, Study, View
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers.visits import COLUMNS as VISIT_COLUMNS
-from viewloom.study.wording import counted, folded
+from viewloom.study.wording import folded
 
 Array = np.ndarray
 Why = dict[str, str]  # column -> reason
 
 UNNAMED = re.compile(r"(unnamed:? ?\d*|column 1|\.\.\.1|row[._ ]?names?|level_0)?", re.IGNORECASE)
 COUNTERS = {"x", "index", "v1", "row", "rownumber", "rownum", "rowid", "nr", "no", "number", "obs", "n"}
-LEAST_ROWS = 10  # of which a real measure is in order by chance once in two million times
-DENSE = 20  # numbers per row that counters leave out at most, where rows of other visits were left out
-ORDERED_LEVELS = 10  # with so many values, numbers are compared by order, else by who has the same
-CHANCE = 0.01  # that a column of a study is set aside by mistake
-FIRST_ROWS = 60  # that are looked at before all are
+LEAST_ROWS = 10  # the values of a measure are in order by chance once in two million times
+DENSE = 20  # largest range of a counter per row, where rows of other visits are left out
+ORDERED_LEVELS = 10  # from this number of values on, numbers are compared by order, else by equality
+CHANCE = 0.01  # probability that a column of a study is set aside by mistake
+FIRST_ROWS = 60  # rows that rule most columns out before all rows are compared
 ROUNDING = 1e-9  # share of a column's range
-SAME = 1e-4  # standard deviations by which copies may differ, as one may be rounded
-MOST_TOLD = 6  # columns in a note
+SAME = 1e-4  # standard deviations by which copies may differ through rounding
+MOST_NAMED = 6  # columns in a note
 ROW_NUMBERS, SERIES = "row numbers", "a number series in the order of the rows"
 RUNNING = "running numbers, as of rows in another order"
-MOST_ALIKE = 2  # columns of such numbers; a table with more of them holds ranks, or a simulation
-COARSE = ("diagnosis", "site")  # of which codes with fewer levels are copies, too
+MOST_ALIKE = 2  # columns of such numbers; a table with more of them has ranks or simulated data
+COARSE = ("diagnosis", "site")  # roles of which coarser codes are copies, too
 NUMBER_OF_ID = "the number of the id"
 WAY_BACK = "name a column in full under columns to use it as a feature"
 
 
 def named_elsewhere(study: Study) -> Why:
-    """Names of columns, folded, that the study names as something else than a feature -> as what."""
+    """Columns, by folded name, that the study names as something other than a feature, and their role."""
     found = {folded(name): "a column of visits" for name in VISIT_COLUMNS}
     for title, view in study.views.items():
         found |= _keys(view, f"[views.{title}]")
@@ -53,20 +54,20 @@ def named_elsewhere(study: Study) -> Why:
 
 
 def _keys(source: Participants | View, block: str) -> Why:
-    """The columns of ids and visits of a source."""
+    """The id and visit columns of a source."""
     default = getattr(readers.FORMATS[source.format].options.get("id"), "default", None)
     given = {"id": source.id or default, "visit_column": source.visit_column}
     return {folded(name): f"{key} of {block}" for key, name in given.items() if isinstance(name, str)}
 
 
 def in_full(view: View, column: str) -> bool:
-    """Whether a view names a column, or the variant that it counts, without a pattern."""
+    """Whether a view names a column, or its variant, in full rather than by a pattern."""
     variants = {column, column.rpartition("_")[0]} & {*(view.variants or ())}
     return column in (view.columns or ()) or bool(variants)
 
 
 def counters(frame: pd.DataFrame) -> Why:
-    """Columns of row numbers: of the file, whose order the table is in, or of the file sorted by id.
+    """Columns of row numbers, in the order of the file or in the order of the ids.
 
     >>> ids = pd.Index([f"s{i}" for i in range(12)])
     >>> counters(pd.DataFrame({"no": range(1, 13), "volume": [3.1, 2.9] * 6}, ids))
@@ -87,14 +88,14 @@ def counters(frame: pd.DataFrame) -> Why:
 
 
 def sorted_by(frame: pd.DataFrame) -> list[str]:
-    """Columns that the rows are sorted by, without ties; row numbers aside."""
+    """Columns that the rows are sorted by, without ties, apart from row numbers."""
     X = frame.to_numpy(dtype=float)
     found = _narrowed(in_order, X, np.arange(len(X)))
     return [str(frame.columns[j]) for j in found if (~np.isnan(X[:, j])).sum() >= LEAST_ROWS]
 
 
 def _narrowed(test: Callable[[Array], Array], X: Array, rows: Array) -> Array:
-    """Columns that pass a test in this order of rows; the first rows rule most of them out."""
+    """Columns that pass a test in this order of rows. The first rows rule most of them out."""
     columns = np.arange(X.shape[1])
     for some in (rows[:FIRST_ROWS], rows):
         columns = columns[test(X[np.ix_(some, columns)])] if len(columns) else columns
@@ -103,25 +104,25 @@ def _narrowed(test: Callable[[Array], Array], X: Array, rows: Array) -> Array:
 
 
 def in_order(X: Array) -> Array:
-    """Which columns rise or fall from row to row throughout, missing cells apart."""
+    """Which columns are strictly monotonic, ignoring missing cells."""
     return _rises(X) | _rises(-X)
 
 
 def _rises(X: Array) -> Array:
-    """Which columns rise strictly: every known value is above the largest before it."""
+    """Which columns are strictly increasing, ignoring missing cells."""
     lowest = np.full((1, X.shape[1]), -np.inf)
     largest = np.maximum.accumulate(np.vstack([lowest, np.where(np.isnan(X), -np.inf, X)]), axis=0)[:-1]
     return np.asarray((np.isnan(X) | (largest < X)).all(axis=0))
 
 
 def _distinct_integers(X: Array) -> Array:
-    """Which columns hold whole numbers, each once."""
-    whole = (np.isnan(X) | (np.mod(X, 1.0) == 0.0)).all(axis=0)
-    return whole & ~(np.diff(np.sort(X, axis=0), axis=0) == 0.0).any(axis=0)
+    """Which columns have distinct integers only."""
+    integers = (np.isnan(X) | (np.mod(X, 1.0) == 0.0)).all(axis=0)
+    return integers & ~(np.diff(np.sort(X, axis=0), axis=0) == 0.0).any(axis=0)
 
 
 def _counter(name: str, x: Array, orders: tuple[Array, ...]) -> str | None:
-    """Why a column holds row numbers, in one of these orders of rows, or None."""
+    """The reason why a column has row numbers, in one of these orders of rows, or None."""
     lines = [x[order] for order in orders]
     values = x[~np.isnan(x)]
     n, span = len(values), float(np.ptp(values)) + 1.0
@@ -149,7 +150,7 @@ def _equally_spaced(line: Array) -> bool:
 
 
 def _by_id(ids: pd.Index) -> Array:
-    """Rows in the order of the numbers in their ids, or of the ids as text where some have none."""
+    """Rows sorted by the numbers in their ids, or by the ids as text where some have no number."""
     numbers = _numbers_of(ids)
     return np.argsort(np.array(ids, dtype=str) if np.isnan(numbers).any() else numbers, kind="stable")
 
@@ -161,21 +162,21 @@ def _numbers_of(ids: pd.Index) -> Array:
 
 
 def copies(frame: pd.DataFrame, people: pd.DataFrame, roles: Mapping[str, str]) -> Why:
-    """Columns that hold what columns of the participants hold, in the same or another code.
+    """Columns that are copies of columns of the participants, in the same or another coding.
 
     Parameters
     ----------
     frame, people : DataFrame
         Indexed by id.
     roles : dict of str to str
-        Columns of `people` -> what the study calls them.
+        Columns of `people`, and their roles in the study.
 
     Notes
     -----
-    Numbers with many values are compared by order: a copy has no pair of subjects the other way round.
-    Categories and numbers with few values are compared by who has the same: a copy has one value for each of
-    them, and a coarser code of the diagnosis or the site is a copy, too. What as many subjects would show by
-    chance is not called a copy.
+    Numbers with many values are compared by order: a copy orders all pairs of subjects in the same way.
+    Categories and numbers with few values are compared by equality: a copy has one value for each category,
+    and a coarser coding of the diagnosis or the site is a copy, too. Agreement that is likely by chance does
+    not make a copy.
     """
     shared = frame.index.intersection(people.index)
     X = frame.loc[shared].to_numpy(dtype=float)
@@ -191,7 +192,7 @@ def copies(frame: pd.DataFrame, people: pd.DataFrame, roles: Mapping[str, str]) 
 
 
 def _coded(column: pd.Series) -> tuple[Array, bool]:
-    """Levels as 0, 1, ..., -1 where unknown, and whether their order means something."""
+    """Levels as 0, 1, ..., with -1 where missing, and whether they are ordered."""
     labels, numbers = as_categories(column), as_numbers(column)
     numeric = np.isfinite(numbers).sum() >= sum(label is not None for label in labels)
     codes = pd.factorize(numbers if numeric else np.array(labels, dtype=object), sort=True)[0]
@@ -199,7 +200,7 @@ def _coded(column: pd.Series) -> tuple[Array, bool]:
 
 
 def _followers(X: Array, codes: Array, ordered: bool) -> Array:
-    """Columns that follow the codes wherever both are known; a few rows rule most of them out."""
+    """Columns that are functions of the codes where both are known. A few rows rule most columns out."""
     rows = np.argsort(codes, kind="stable")
     rows = rows[codes[rows] >= 0]
     columns = np.arange(X.shape[1])
@@ -210,7 +211,7 @@ def _followers(X: Array, codes: Array, ordered: bool) -> Array:
 
 
 def _follows(X: Array, codes: Array, ordered: bool) -> Array:
-    """Which columns follow codes that are sorted."""
+    """Which columns are functions of sorted codes, monotonic ones if `ordered`."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     low = np.minimum.reduceat(np.where(np.isnan(X), np.inf, X), starts, axis=0)  # levels x columns
     high = np.maximum.reduceat(np.where(np.isnan(X), -np.inf, X), starts, axis=0)
@@ -220,19 +221,19 @@ def _follows(X: Array, codes: Array, ordered: bool) -> Array:
 
 
 def _apart(low: Array, high: Array) -> Array:
-    """Which columns have no value of a level below one of an earlier level."""
+    """Which columns have no value of a level below a value of an earlier level."""
     before = np.maximum.accumulate(high, axis=0)[:-1]
     return np.asarray((low[1:] >= before).all(axis=0))
 
 
 def _one_to_one(x: Array, codes: Array) -> bool:
-    """Whether a function of the codes has as many values as there are codes."""
+    """Whether the values and the codes are in one-to-one correspondence."""
     known = ~np.isnan(x) & (codes >= 0)
     return len(np.unique(x[known])) == len(np.unique(codes[known]))
 
 
 def _evidence(x: Array, codes: Array, ordered: bool) -> float:
-    """How many times as many arrangements of the values there are as such that follow the codes, as a log."""
+    """Log ratio of the number of arrangements of the values to those that follow the codes."""
     known = ~np.isnan(x) & (codes >= 0)
     if not known.any():
         return 0.0
@@ -244,21 +245,21 @@ def _evidence(x: Array, codes: Array, ordered: bool) -> float:
 
 
 def _arrangements(values: Array) -> float:
-    """Logarithm of the number of ways to arrange values, which are numbered from 0."""
+    """Logarithm of the number of arrangements of values, which are numbered from 0."""
     return lgamma(len(values) + 1) - sum(lgamma(count + 1) for count in np.bincount(values))
 
 
-def aside_note(why: Mapping[str, str]) -> list[str]:
-    """What was set aside and why, in a line."""
+def aside_note(why: Mapping[str, str]) -> list[Note]:
+    """The columns that were set aside, and why."""
     if not why:
         return []
-    told = ", ".join(f"{name!r} ({reason})" for name, reason in list(why.items())[:MOST_TOLD])
-    more = f" and {len(why) - MOST_TOLD} more" * (len(why) > MOST_TOLD)
-    return [f"{counted(len(why), 'column')} set aside: {told}{more}; {WAY_BACK}"]
+    named = ", ".join(f"{name!r} ({reason})" for name, reason in list(why.items())[:MOST_NAMED])
+    more = f" and {len(why) - MOST_NAMED} more" * (len(why) > MOST_NAMED)
+    return count_note(len(why), "column", text=f"set aside: {named}{more}; {WAY_BACK}", public=True)
 
 
-def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Notes of views that have columns in common: the same values but for scale, whatever their names."""
+def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[Note]:
+    """Notes on pairs of views with columns in common: equal values up to scale, whatever their names."""
     names = list(frames)
     for i, first in enumerate(names):
         for second in names[i + 1 :]:
@@ -266,14 +267,13 @@ def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
             count = _n_shared(one, other)
             if count:
                 sizes = f"of {one.shape[1]} and {other.shape[1]}"
-                yield (
-                    f"views {first!r} and {second!r} have {counted(count, 'column')} in common ({sizes}), "
-                    "equal but for scale; what is in both counts twice"
-                )
+                common = f" in common ({sizes}), equal up to scale; these columns count twice"
+                shared = Count(count, "column", public=True)
+                yield Note((f"views {first!r} and {second!r} have ", shared, common))
 
 
 def _n_shared(one: pd.DataFrame, other: pd.DataFrame) -> int:
-    """How many columns two tables have in common, among the subjects in both."""
+    """Number of columns that two tables have in common, among their common subjects."""
     ids = one.index.intersection(other.index)
     if len(ids) < LEAST_ROWS:
         return 0
@@ -289,7 +289,7 @@ def _n_shared(one: pd.DataFrame, other: pd.DataFrame) -> int:
 
 
 def _profiles(X: Array) -> Array:
-    """Columns with many values as standard scores, 0 where missing; others cannot be told from chance."""
+    """Columns with many values as standard scores, 0 where missing; other columns are left out."""
     several = (np.diff(np.sort(X[:FIRST_ROWS], axis=0), axis=0) > 0.0).sum(axis=0) >= LEAST_ROWS - 1
     X = X[:, several]
     if X.shape[1] == 0:

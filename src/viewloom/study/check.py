@@ -1,4 +1,4 @@
-"""What a study consists of, before anything runs: who has what, what is missing, what will be left out."""
+"""Checks of a study before it runs: available views, missing data, and what is left out."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
+from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.fitted import Plan, Preparation
-from viewloom.study.wording import counted, note
 
 NOT_GIVEN = "not given"
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What `check` found; counts and names of columns only.
+    """The result of `check`: counts and names of columns only.
 
     Attributes
     ----------
@@ -38,22 +38,22 @@ class Check:
         Per view: format, subjects, features, missing (cells of these subjects) and missing_share, constant
         (columns).
     overlaps : Series of int
-        How many subjects have just these views: the index has one True or False per view. Largest first.
+        Number of subjects with each combination of views, largest first. The index has one bool per view.
     constant : dict of str to list of str
         Columns that do not vary, by view.
     aside : dict of str to dict of str to str
-        By view, columns of its table that are no features, and why.
+        By view, columns of its table that are not features, and the reasons.
     sites : DataFrame
-        Per site: subjects, and how many of them have each view. Empty where the study names no site.
+        Per site: number of subjects, in total and with each view. Empty where the study names no site.
     diagnoses : dict of str to int
         Subjects per diagnosis.
     covariates : DataFrame
         Per column of the participants that the study names: role, type, levels or range; see
         `levels.described`.
-    notes : list of str
-        What `fit` leaves out and why, and what else is worth knowing.
+    notes : list of Note
+        What `fit` leaves out or changes, and why.
     problems : list of str
-        What keeps the study from being run; the tables are of what could be read.
+        Errors that prevent a run. The tables then cover the files that could be read.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Check:
     sites: pd.DataFrame
     diagnoses: dict[str, int]
     covariates: pd.DataFrame
-    notes: list[str]
+    notes: list[Note]
     problems: list[str]
 
     @property
@@ -76,7 +76,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A study that was read and prepared, and that its model can be fitted on."""
+    """A study that is read, checked and prepared for the fit."""
 
     study: Study
     data: StudyData
@@ -86,7 +86,7 @@ class Prepared:
 
     @property
     def classes(self) -> pd.Series:
-        """The diagnosis of those who have one, by position; empty where the study names none."""
+        """Known diagnoses, indexed by position; empty where the study names no diagnosis."""
         column = self.study.participants and self.study.participants.diagnosis
         people = self.data.participants
         if people is None or column is None:
@@ -95,9 +95,9 @@ class Prepared:
 
 
 def examine(study: Study) -> tuple[Check, Prepared | None]:
-    """Everything up to the fit of the model: read, join, prepare, and let the model check its input.
+    """Run all steps before the fit: read, join, prepare, and check the input of the model.
 
-    `check` shows what is found, and `fit` goes on with it: neither can accept what the other refuses.
+    `check` and `fit` both use it, so that they accept the same studies.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
 
 
 def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
-    """Views as the model gets them; `StudyError` where it or the report could not do with them."""
+    """Prepared views; `StudyError` if the model or the report cannot use them."""
     preparation = Preparation.fit(data.views, data.participants, Plan(**study.plan))
     views = preparation.transform(data.views, data.participants)
     try:
@@ -134,7 +134,7 @@ def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
 
 
 def _check_survival(study: Study, data: StudyData) -> None:
-    """Refuse times and events from which the report could draw no curve."""
+    """Refuse times and events from which no survival curve can be estimated."""
     survival = None if study.participants is None else study.participants.survival
     if survival is None or data.participants is None:
         return
@@ -146,7 +146,7 @@ def _check_survival(study: Study, data: StudyData) -> None:
 
 
 def check(study: Study) -> Check:
-    """Look at all files of a study, and prepare it as `fit` does, without fitting a model.
+    """Read all files of a study and prepare it as `fit` does, without fitting a model.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def check(study: Study) -> Check:
 
 
 def describe(study: Study, tables: Tables, preparation: Preparation | None = None) -> Check:
-    """What there is to know of tables, and of their preparation where that was possible."""
+    """Describe tables, and their preparation where that succeeded."""
     present = pd.DataFrame(
         {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
     )
@@ -197,7 +197,7 @@ def _constant(frame: pd.DataFrame) -> list[str]:
 
 
 def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.DataFrame:
-    """Sizes of the views, one per row."""
+    """Format, size and missing cells of each view."""
     rows = {
         name: {
             "format": study.views[name].format,
@@ -213,7 +213,7 @@ def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.D
 
 
 def _overlaps(present: pd.DataFrame) -> pd.Series:
-    """Counts of the patterns of presence; ties go to those with more views."""
+    """Counts of the combinations of views; ties are broken by the number of views."""
     counts = Counter(map(tuple, present.to_numpy(dtype=bool).tolist()))
     order = sorted(counts, key=lambda pattern: (-counts[pattern], -sum(pattern), pattern))
     index = pd.MultiIndex.from_tuples(order, names=list(present.columns)) if order else None
@@ -221,7 +221,7 @@ def _overlaps(present: pd.DataFrame) -> pd.Series:
 
 
 def _labels(tables: Tables, study: Study, key: str) -> pd.Series:
-    """A column of the participants, for everyone with a view; empty where the study does not name it."""
+    """A column of the participants, for all subjects with a view; empty where the study does not name it."""
     column = study.participants and getattr(study.participants, key)
     if column is None or tables.participants is None:
         return pd.Series(dtype=object)
@@ -229,30 +229,31 @@ def _labels(tables: Tables, study: Study, key: str) -> pd.Series:
 
 
 def _covariates(tables: Tables, study: Study) -> pd.DataFrame:
-    """The columns of the participants, for everyone with a view."""
+    """The columns of the participants, for all subjects with a view."""
     people = None if tables.participants is None else tables.participants.reindex(tables.ids)
     return described(people, study.participants, study.report.min_cell)
 
 
 def _sites(site: pd.Series, present: pd.DataFrame) -> pd.DataFrame:
-    """Subjects per site, in all and with each view."""
+    """Number of subjects per site, in total and with each view."""
     counts = present.groupby(site.reindex(present.index)).sum().rename_axis("site")
     counts.insert(0, "subjects", site.value_counts().reindex(counts.index), allow_duplicates=True)
     return counts
 
 
-def _constant_notes(constant: dict[str, list[str]]) -> Iterator[str]:
+def _constant_notes(constant: dict[str, list[str]]) -> Iterator[Note]:
     for name, columns in constant.items():
-        if columns:
-            yield f"view {name!r}: {counted(len(columns), 'constant column')} left out: {listed(columns)}"
+        found = count_note(len(columns), "constant column", text=f"left out: {listed(columns)}", public=True)
+        yield from (note.about(f"view {name!r}") for note in found)
 
 
-def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[str]:
+def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[Note]:
     """Sites that are too small to be harmonised."""
     least = study.preparation.min_site
     small = int((sites["subjects"] < least).sum())
     if study.preparation.harmonise != "none":
-        yield from note(small, "site", verb=f"with fewer than {least} subjects (min_site) not harmonised")
+        text = f"with fewer than {least} subjects (min_site) not harmonised"
+        yield from count_note(small, "site", text=text, public=True)
 
 
 COLUMNS = ["format", "subjects", "features", "missing", "missing_share", "constant"]

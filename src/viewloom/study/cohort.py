@@ -1,7 +1,7 @@
 """From study.toml to the data of the study: read, match ids, join.
 
-`read_tables` goes on after a mistake, so that all are seen at once; `load` stops at any. Rows are sorted by
-id: the order of rows in the files does not matter.
+`read_tables` collects all errors; `load` raises them. Rows are sorted by id: the order of rows in the files
+does not matter.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
+from viewloom.study.notes import Note
 from viewloom.study.reading import read_participants, read_view
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
@@ -33,15 +34,15 @@ class StudyData:
         With ids, sorted; NaN where a cell is missing.
     participants : DataFrame or None
         The columns that the study names, in the order of ``views.ids``; empty rows for subjects not listed.
-    notes : list of str
-        What was left out or is worth knowing; counts only.
+    notes : list of Note
+        What was left out or changed; counts only.
     inputs : dict of str to str
         SHA-256 of every input, by its path relative to the study file.
     """
 
     views: Views
     participants: pd.DataFrame | None
-    notes: list[str]
+    notes: list[Note]
     inputs: dict[str, str]
 
 
@@ -54,10 +55,10 @@ def load(
     ----------
     study : Study
     training : bool, default=True
-        Whether a model is to be learned from the data. New subjects that a model is to place may be few,
-        and have one view each.
+        Whether a model is to be fitted to the data. New subjects for prediction may be few, with one view
+        each.
     needed : dict of str to collection of str, optional
-        By view, the columns that a model was fitted on: features, whatever else the study says of them.
+        By view, the columns that a model was fitted on. They are features, whatever the study names them as.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def load(
 
 
 def join(study: Study, tables: Tables) -> StudyData:
-    """All tables of a study as views, one row per subject; `StudyError` where they cannot be."""
+    """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible."""
     if tables.problems:
         raise StudyError("\n".join(tables.problems))
     ids, people = tables.ids, tables.participants
@@ -97,7 +98,7 @@ def join(study: Study, tables: Tables) -> StudyData:
 def read_tables(
     study: Study, *, training: bool = True, needed: Mapping[str, Collection[str]] | None = None
 ) -> Tables:
-    """Read all files of a study, collecting what is wrong instead of stopping at it.
+    """Read all files of a study, and collect errors instead of raising them.
 
     Parameters
     ----------
@@ -132,17 +133,17 @@ def read_tables(
 
 @contextmanager
 def _collecting(problems: list[str], label: str) -> Iterator[None]:
-    """Write mistakes down and go on."""
+    """Collect errors instead of raising them."""
     try:
         yield
     except StudyError as error:
         problems.extend(f"{label}: {line}" for line in str(error).split("\n"))
 
 
-def _reading_notes(tables: Tables) -> Iterator[str]:
-    """What was said while reading."""
+def _reading_notes(tables: Tables) -> Iterator[Note]:
+    """The notes of the readers, with the view or table that they are about."""
     for name, frame in tables.frames.items():
         notes = [*aside_note(tables.aside[name]), *frame.attrs["notes"]]
-        yield from (f"view {name!r}: {note}" for note in notes)
+        yield from (note.about(f"view {name!r}") for note in notes)
     if tables.participants is not None:
-        yield from (f"participants: {note}" for note in tables.participants.attrs["notes"])
+        yield from (note.about("participants") for note in tables.participants.attrs["notes"])

@@ -1,4 +1,4 @@
-"""Mistakes that the user can mend."""
+"""Errors in the files or settings of a study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from viewloom.runtime.visible import visible
 
 
 class StudyError(InputError):
-    """A mistake in a study's files or settings: one line that names it and the way out."""
+    """An error in the files or settings of a study: one line with the problem and the solution."""
 
 
 def check_kind(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The simulated cohort as files on disk, in the formats a researcher has, with a study.toml that works."""
+"""The simulated cohort as files in common formats, with a valid study.toml."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FILES = (
 )  # fmt: skip
 PARCELS = {"banks of superior temporal sulcus": "bankssts"}  # else the name without its blanks
 STUDY = """\
-# A study: who the participants are, one block per view, and what to do with them.
-# The cohort is simulated (viewloom.simulate.adni_like); replace the files with your own. Try, in this order:
+# A study: the participants, one block per view, and the settings of the analysis.
+# The cohort is simulated (viewloom.simulate.adni_like); replace the files with your own. Run, in this order:
 #     viewloom check study.toml
 #     viewloom fit study.toml
 
@@ -39,10 +39,10 @@ name = "Simulated cohort"
 [participants]
 path = "participants.csv"
 id = "participant_id"
-diagnosis = "diagnosis"                # to compare the clusters with; fitting does not use it
+diagnosis = "diagnosis"                # compared with the clusters; not used by the fit
 covariates = ["age", "sex", "education", "icv"]
 site = "site"
-outcomes = ["mmse", "cdrsb", "apoe"]   # clusters are compared on these, too
+outcomes = ["mmse", "cdrsb", "apoe"]   # also compared between clusters
 survival = { time = "conversion_time", event = "conversion_event" }  # years; known for MCI only
 
 # Grey matter density: a table with one row per participant and one column per region.
@@ -50,8 +50,8 @@ survival = { time = "conversion_time", event = "conversion_event" }  # years; kn
 path = "vbm.csv"
 format = "table"
 id = "participant_id"
-# columns = ["LHippocampus", "R*"]     # names or patterns; all columns unless given
-# missing_codes = [-9]                 # what stands for missing besides blanks and NA
+# columns = ["LHippocampus", "R*"]     # names or patterns; all columns by default
+# missing_codes = [-9]                 # missing codes other than blanks and NA
 
 # Volumes and thickness as asegstats2table and aparcstats2table write them. For a SUBJECTS_DIR with one folder
 # per participant, write path = "subjects" and format = "freesurfer".
@@ -72,18 +72,18 @@ name = "region"
 value = "suvr"
 visit = "bl"
 
-# Genotypes; snps.bim and snps.fam lie beside it.
+# Genotypes; snps.bim and snps.fam are in the same folder.
 [views.snp]
 path = "genotypes/snps.bed"
 format = "plink"
 min_maf = 0.01
 min_call_rate = 0.95
 
-# Learned from training subjects and kept with the model.
+# Fitted on training subjects and stored with the model.
 [preparation]
 impute = "median"
-residualise = ["age", "sex", "education", "icv"]  # their effect is taken out of every view ...
-residualise_on = "controls"                       # ... as it is in controls
+residualise = ["age", "sex", "education", "icv"]  # their effect is removed from every view,
+residualise_on = "controls"                       # as estimated in controls
 controls = "HC"
 
 [model]
@@ -103,12 +103,12 @@ def write_example(
     Parameters
     ----------
     folder : str or Path
-        Made if it does not exist; files of a study that are there already are not touched.
+        Created if it does not exist; existing files of a study are not overwritten.
     sizes : tuple of int
         Participants with AD, with MCI and without either.
     random_state : int, default=0
     missing : float, default=0.1
-        Share of all pairs of participant and view that are lost; see `viewloom.simulate.adni_like`.
+        Share of all pairs of participant and view that are missing; see `viewloom.simulate.adni_like`.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def write_example(
     Raises
     ------
     StudyError
-        Where one of the files exists.
+        If one of the files exists.
     ImportError
         Without bed-reader (``pip install viewloom[study]``).
 
@@ -137,7 +137,7 @@ def write_example(
     paths = [folder / name for name in FILES]
     existing = sum(path.exists() for path in paths)
     if existing:
-        raise StudyError(f"{folder}: {existing} files of a study are there already; give another folder.")
+        raise StudyError(f"{folder}: {existing} files of a study already exist; choose another folder.")
     to_bed = _to_bed()
     cohort = adni_like(*sizes, missing=missing, random_state=random_state)
     with writing(folder), all_or_none(paths):
@@ -159,7 +159,7 @@ def _to_bed() -> Any:
 
 
 def _write_tables(cohort: Cohort, folder: Path) -> None:
-    """Everything but genotypes and study.toml."""
+    """Write everything but genotypes and study.toml."""
     cohort.participants.to_csv(folder / "participants.csv", lineterminator="\n")
     _view(cohort, "vbm").to_csv(folder / "vbm.csv", lineterminator="\n")
     _long(_view(cohort, "fdg")).to_csv(folder / "fdg.csv", index=False, lineterminator="\n")
@@ -179,7 +179,7 @@ def _view(cohort: Cohort, view: str) -> pd.DataFrame:
 
 
 def _long(wide: pd.DataFrame) -> pd.DataFrame:
-    """One row per participant and region, participant by participant."""
+    """One row per participant and region."""
     values = wide.to_numpy()
     n, d = values.shape
     return pd.DataFrame(
@@ -193,7 +193,7 @@ def _long(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def freesurfer_names() -> dict[str, str]:
-    """What FreeSurfer calls the features of the simulated view.
+    """The FreeSurfer names of the features of the simulated view.
 
     >>> names = freesurfer_names()
     >>> names["LHippVol"], names["REntCtx"], names["LBanksSTS"]
@@ -212,7 +212,7 @@ def _freesurfer_name(side: str, base: str) -> str:
 
 
 def _genotypes(cohort: Cohort) -> tuple[np.ndarray, dict[str, list]]:
-    """Counts (n, d) of allele 1, and what goes into the ``.fam`` and ``.bim``."""
+    """Counts (n, d) of allele 1, and the content of the ``.fam`` and ``.bim``."""
     calls = _view(cohort, "snp")
     known = [facts()["snps"].get(name, {}) for name in calls.columns]
     sex = cohort.participants["sex"].reindex(calls.index).map({"M": 1, "F": 2})
@@ -221,8 +221,8 @@ def _genotypes(cohort: Cohort) -> tuple[np.ndarray, dict[str, list]]:
         "iid": calls.index.tolist(),
         "sex": sex.tolist(),
         "sid": calls.columns.tolist(),
-        "chromosome": [str(fact.get("chr", 0)) for fact in known],  # 0: not placed
-        "allele_1": [fact.get("allele", "1") for fact in known],  # alleles that no source tells are 1 and 2
+        "chromosome": [str(fact.get("chr", 0)) for fact in known],  # 0: unknown position
+        "allele_1": [fact.get("allele", "1") for fact in known],  # unknown alleles are 1 and 2
         "allele_2": ["N" if fact else "2" for fact in known],
     }
     return np.array(calls, dtype=np.int8), properties

@@ -1,4 +1,4 @@
-"""Hashes of the input files, so that a run can say what it was made from."""
+"""Hashes of the input files, which identify the data of a run."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def input_hashes(study: Study) -> dict[str, str]:
 
 
 def check_unchanged(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to go on if a file is not what it was."""
+    """Raise an error if an input file has changed."""
     changed = [name for name in before if now.get(name) != before[name]]
     if changed:
         raise StudyError(f"{changed[0]}: changed while the study was running; run it again.")
 
 
 def _companions(path: Path, format: readers.Format) -> list[Path]:
-    """A file and those that belong to it."""
+    """A file and its companions."""
     others = [path.with_suffix(suffix) for suffix in format.companions]
     return [path, *(other for other in others if other.is_file())]
 

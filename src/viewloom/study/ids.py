@@ -1,4 +1,4 @@
-"""Ids: one spelling for each subject, so that tables can be joined.
+"""Ids: one canonical form for each subject, so that tables can be joined.
 
 ADNI writes the same subject as ``011_S_0002`` (PTID), ``2`` (RID), ``sub-ADNI011S0002`` (BIDS) and, where
 PLINK joined family and individual, ``011_S_0002_011_S_0002``. The last number of a PTID is the RID, which is
@@ -21,20 +21,19 @@ RID = re.compile(r"(?:sub-)?(\d{1,5})(?:\.0+)?", re.IGNORECASE | re.ASCII)  # sp
 
 
 def canonical_ids(ids: Iterable[object], style: str = "exact") -> pd.Index:
-    """Ids in the one form that a style gives to all spellings of a subject.
+    """Canonical ids: one form for all spellings of a subject.
 
     Parameters
     ----------
     ids : iterable
     style : {"exact", "adni", "bids"}
-        "exact" leaves ids as they are. "adni" turns PTID, RID and BIDS names into the RID; what is none of
-        these stays as it is (see `count_unknown`). "bids" leaves out ``sub-``, the session at the end, and
-        zeros before a number.
+        "exact" keeps ids unchanged. "adni" maps PTID, RID and BIDS names to the RID, and keeps other ids (see
+        `count_unknown`). "bids" removes ``sub-``, the session at the end, and leading zeros.
 
     Returns
     -------
     Index of str
-        Called "id".
+        Named "id".
 
     Examples
     --------
@@ -48,7 +47,7 @@ def canonical_ids(ids: Iterable[object], style: str = "exact") -> pd.Index:
 
 
 def count_unknown(ids: Iterable[object], style: str = "exact") -> int:
-    """How many ids are not of the style.
+    """Number of ids that are not of the style.
 
     >>> count_unknown(["011_S_0002", "phantom"], "adni")
     1
@@ -57,7 +56,7 @@ def count_unknown(ids: Iterable[object], style: str = "exact") -> int:
 
 
 def best_style(a: Iterable[object], b: Iterable[object]) -> tuple[str, int]:
-    """The style in which most ids of two tables match, and how many; the plainest of equals.
+    """The style in which most ids of two tables match, and their number; ties go to the simplest style.
 
     >>> best_style(["sub-01", "sub-02"], ["1", "2"])
     ('bids', 2)
@@ -72,7 +71,7 @@ def best_style(a: Iterable[object], b: Iterable[object]) -> tuple[str, int]:
 
 
 def styles_of(ids: Iterable[object]) -> list[str]:
-    """All styles, the likeliest first for these ids: that of ADNI where there are PTIDs."""
+    """All styles, the most likely first for these ids: "adni" before "bids" where there are PTIDs."""
     adni = any(PTID.search(str(id)) for id in ids)
     return sorted(STYLES, key=["exact", "adni" if adni else "bids"].__contains__, reverse=True)
 
@@ -91,7 +90,7 @@ def _adni(text: str) -> str | None:
 
 
 def _bids(text: str) -> str:
-    """The label of a BIDS subject; a number without the zeros before it."""
+    """The label of a BIDS subject; a number without leading zeros."""
     label = SUBJECT.sub("", SESSION.sub("", text.strip()))
     return label.lstrip("0") or "0" if label.isdecimal() else label
 

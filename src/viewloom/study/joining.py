@@ -1,4 +1,4 @@
-"""The tables of a study side by side: what keeps them from being joined, and what is lost when they are."""
+"""The tables of a study before they are joined: problems that prevent the join, and notes on it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from viewloom.data.naming import listed
 from viewloom.study.aside import copies, in_full, shared_columns, without
 from viewloom.study.config.schema import Study
 from viewloom.study.ids import best_style, canonical_ids, styles_of
+from viewloom.study.notes import Note, count_note
 from viewloom.study.reading import column_names, file_names, none_left
-from viewloom.study.wording import nearest, note
+from viewloom.study.wording import nearest
 
 LEAST_PER_CLUSTER = 2  # subjects
-MOST_LABELS = 10  # diagnoses that an error may tell
+MOST_LABELS = 10  # diagnoses that an error may list
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What the files hold, before it is joined.
+    """The tables of a study before they are joined.
 
     Attributes
     ----------
@@ -28,44 +29,47 @@ class Tables:
         One per view that could be read, indexed by id.
     participants : DataFrame or None
     aside : dict of str to dict of str to str
-        By view, the columns that are no features, and why.
-    notes, problems : list of str
-        A problem is what keeps the study from being run.
+        By view, the columns that are not features, and the reasons.
+    notes : list of Note
+    problems : list of str
+        What keeps the study from being run.
     """
 
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
     participants: pd.DataFrame | None = None
     aside: dict[str, dict[str, str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def ids(self) -> pd.Index:
-        """Everyone seen in any view, sorted."""
+        """Subjects with at least one view, sorted."""
         return _union(frame.index for frame in self.frames.values())
 
 
-def join_notes(tables: Tables, study: Study) -> Iterator[str]:
-    """What there is to know of a join that can be made."""
+def join_notes(tables: Tables, study: Study) -> Iterator[Note]:
+    """Notes on subjects and columns that the join leaves out or duplicates."""
     ids, people = tables.ids, tables.participants
-    everyone = ids
+    known = ids
     if people is not None and len(ids):
-        everyone = _union([ids, people.index])
-        unseen, strangers = len(everyone) - len(ids), len(everyone) - len(people)
-        yield from note(unseen, "participant is", "participants are", "in no view and left out")
+        known = _union([ids, people.index])
+        unseen, unlisted = len(known) - len(ids), len(known) - len(people)
+        yield from count_note(unseen, "participant is", "participants are", "in no view and left out")
         whose = "of the views"
-        yield from note(strangers, f"subject {whose} is", f"subjects {whose} are", "not among participants")
+        yield from count_note(
+            unlisted, f"subject {whose} is", f"subjects {whose} are", "not among participants"
+        )
     if study.ids.match == "exact":
-        styles = styles_of(everyone)
-        saved = {style: len(everyone) - canonical_ids(everyone, style).nunique() for style in styles}
+        styles = styles_of(known)
+        saved = {style: len(known) - canonical_ids(known, style).nunique() for style in styles}
         style = max(saved, key=lambda style: saved[style])
-        way_out = f"spelt differently; match = {style!r} under [ids] would join them"
-        yield from note(saved[style], "id is", "ids are", way_out)
+        way_out = f"spelled differently; match = {style!r} under [ids] would join them"
+        yield from count_note(saved[style], "id is", "ids are", way_out)
     yield from shared_columns(tables.frames)
 
 
 def without_copies(frames: Mapping[str, pd.DataFrame], people: pd.DataFrame | None, study: Study) -> Tables:
-    """The tables without columns that hold what a named column of the participants holds."""
+    """The tables without columns that are copies of named columns of the participants."""
     kept, problems = dict[str, pd.DataFrame](), list[str]()
     aside = {name: dict(frame.attrs["aside"]) for name, frame in frames.items()}
     for name, frame in frames.items():
@@ -80,7 +84,7 @@ def without_copies(frames: Mapping[str, pd.DataFrame], people: pd.DataFrame | No
 
 
 def _copies(frame: pd.DataFrame, people: pd.DataFrame | None, study: Study, view: str) -> dict[str, str]:
-    """Copies of named columns that the view does not name itself."""
+    """Copies of named columns, except those that the view names in full."""
     if people is None or study.participants is None:
         return {}
     roles = {column: key for key, column in reversed(study.participants.named_columns)}
@@ -89,7 +93,7 @@ def _copies(frame: pd.DataFrame, people: pd.DataFrame | None, study: Study, view
 
 
 def constant_columns(frame: pd.DataFrame) -> pd.Series:
-    """Which columns have one value only, missing cells apart.
+    """Which columns have a single value, ignoring missing cells.
 
     >>> constant_columns(pd.DataFrame({"a": [1.0, None, 1.0], "b": [1.0, 2.0, 3.0]})).to_dict()
     {'a': True, 'b': False}
@@ -98,20 +102,20 @@ def constant_columns(frame: pd.DataFrame) -> pd.Series:
 
 
 def _poor_views(tables: Tables, study: Study) -> Iterator[str]:
-    """Views that can hardly tell anybody from anybody."""
+    """Views with a single column, or without any variation."""
     for name, frame in tables.frames.items():
         where = f"view {name!r}: {file_names(study.views[name])}"
         if frame.shape[1] == 1:
             yield (
-                f"{where}: a view of one {column_names(frame.columns)} alone; give it more columns, or name "
-                "it under outcomes of [participants] instead."
+                f"{where}: the view has a single {column_names(frame.columns)}; add columns, or name it "
+                "under outcomes of [participants] instead."
             )
         elif constant_columns(frame).all():
             yield f"{where}: no column varies among its {len(frame)} subjects; leave the view out."
 
 
 def _unlinked_views(tables: Tables, study: Study) -> Iterator[str]:
-    """Views whose subjects no other view has."""
+    """Views that have no subject in common with the other views."""
     linked, apart = _islands(tables.frames)
     if apart:
         a, b = (_union(tables.frames[name].index for name in names) for names in (linked, apart))
@@ -124,15 +128,15 @@ def _few_subjects(tables: Tables, study: Study) -> Iterator[str]:
         yield f"{n} subjects are too few for {k} clusters; at least {LEAST_PER_CLUSTER * k} are needed."
 
 
-def _strangers(tables: Tables, study: Study) -> Iterator[str]:
-    """Participants of whom no view knows."""
+def _no_common_subject(tables: Tables, study: Study) -> Iterator[str]:
+    """Participants that have no subject in common with the views."""
     ids, people = tables.ids, tables.participants
     if people is not None and len(ids) and not ids.isin(people.index).any():
         yield f"the views have no subject in common with participants{_way_out(ids, people.index)}"
 
 
 def _no_controls(tables: Tables, study: Study) -> Iterator[str]:
-    """Controls whom nobody is."""
+    """Controls that do not occur among the diagnoses."""
     column = study.participants and study.participants.diagnosis
     if tables.participants is None or column is None:
         return
@@ -140,17 +144,17 @@ def _no_controls(tables: Tables, study: Study) -> Iterator[str]:
     for controls in study.preparation.controls:
         if controls not in known:
             others = _others(controls, known)
-            yield f"participants: nobody has the diagnosis {controls!r} of preparation.controls{others}"
+            yield f"participants: no subject has the diagnosis {controls!r} of preparation.controls{others}"
 
 
 def _others(label: str, known: list[str]) -> str:
-    """The labels that there are; so many can only be ids, which are not told."""
+    """The existing labels; if there are many they may be ids, and only their number is given."""
     few = nearest(label, known) or f"; there are {listed(known)}."
     return few if len(known) <= MOST_LABELS else f"; there are {len(known)} others."
 
 
 def _islands(frames: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
-    """Views that are linked to the first one by subjects in common, and the others."""
+    """Views that are linked to the first one by common subjects, and the others."""
     apart = list(frames)
     together, seen = apart[:1], _union(frames[name].index for name in apart[:1])
     while linked := [name for name in apart if frames[name].index.isin(seen).any()]:
@@ -165,12 +169,12 @@ def _union(indices: Iterable[pd.Index]) -> pd.Index:
 
 
 def _way_out(a: pd.Index, b: pd.Index) -> str:
-    """How many ids do not match, and what may help."""
+    """The number of ids that do not match, and a possible solution."""
     style, shared = best_style(a, b)
     helps = f"set match = {style!r} under [ids], which matches {shared}."
-    spelling = "check the id columns and that ids are spelt alike."
+    spelling = "check the id columns and the spelling of ids."
     return f" ({len(a)} and {len(b)} ids): {helps if shared else spelling}"
 
 
-PROBLEMS = (_strangers,)
-TRAINING_PROBLEMS = (_poor_views, _unlinked_views, _few_subjects, _strangers, _no_controls)
+PROBLEMS = (_no_common_subject,)
+TRAINING_PROBLEMS = (_poor_views, _unlinked_views, _few_subjects, _no_common_subject, _no_controls)

@@ -1,4 +1,4 @@
-"""Columns of participants: one spelling for each level, and what `check` tells of every column."""
+"""Levels of categorical columns of the participants, and the description of columns by `check`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from viewloom.clinical.suppression import suppressed
 from viewloom.study.config.schema import Participants
 from viewloom.study.wording import counted, quoted
 
-FAMILIES = (  # spellings of one level; numbers stand for none of them
+FAMILIES = (  # spellings of one level; numbers are not among them
     {"m", "male", "man", "men", "mann", "männlich", "maennlich"},
     {"f", "female", "woman", "women", "frau", "weiblich"},
     {"y", "yes", "ja"},
@@ -25,13 +25,13 @@ FAMILIES = (  # spellings of one level; numbers stand for none of them
     {"pos", "positive", "positiv"},
     {"neg", "negative", "negativ"},
 )
-MOST_LEVELS = 20  # of a covariate in words; beyond, it is a date or a name
+MOST_LEVELS = 20  # of a text covariate; with more it is likely a date or a name
 CATEGORIES, NUMBERS = "categories", "numbers"
 COLUMNS = ["role", "type", "known", "missing", "levels", "lowest", "highest", "step"]
 
 
 def folded(level: str) -> str:
-    """A level as it would be spelt whatever its case, blanks and abbreviation.
+    """A level in a form that does not depend on case, blanks and abbreviation.
 
     >>> [folded(level) for level in ("Male", "m ", "site_01", "Site 01", "-1", "01", "1.0")]
     ['m', 'm', 'site 01', 'site 01', '-1', '1', '1']
@@ -44,7 +44,7 @@ def folded(level: str) -> str:
 
 
 def respelt(labels: Iterable[str | None]) -> list[list[str]]:
-    """Levels that are several spellings of one, the commonest first.
+    """Groups of spellings of one level, the most frequent spelling first.
 
     >>> respelt(["M", "M", "male", "F", None])
     [['M', 'male']]
@@ -57,38 +57,39 @@ def respelt(labels: Iterable[str | None]) -> list[list[str]]:
 
 
 def _both_coded_and_spelt(labels: Iterable[str | None]) -> list[str]:
-    """All levels, where some are numbers and others words for which numbers are often written."""
+    """All levels, if some are numbers and others words that are often coded as numbers."""
     levels = sorted({label for label in labels if label is not None})
     words = [level for level in levels if any(folded(level) in family for family in FAMILIES)]
     return levels if words and any(np.isfinite(as_numbers(levels))) else []
 
 
 def spelling_problems(column: pd.Series) -> Iterator[str]:
-    """Levels of a column that are spelt in several ways, and the line that makes one of them."""
+    """Levels of a column with several spellings, and the setting that merges them."""
     name, labels = str(column.name), as_categories(column)
     many = len(set(labels)) > MOST_LEVELS
     found = respelt(labels)
     if found and many:  # they may be ids
-        yield f"column {name!r} has {counted(len(found), 'level')} spelt in several ways; spell each in one."
+        yield f"column {name!r} has {counted(len(found), 'level')} with several spellings; use one each."
     elif found:
-        told = "; ".join(quoted(spellings) for spellings in found)
+        spellings = "; ".join(map(quoted, found))
         same = ", ".join(f"'{first}' = {others}" for first, *others in found)
         yield (
-            f"column {name!r} has several spellings of one level: {told}; add to [participants] levels = "
-            f"{{ '{name}' = {{ {same} }} }}, or categorical = ['{name}'] if they differ."
+            f"column {name!r} has several spellings of one level: {spellings}; add to [participants] "
+            f"levels = {{ '{name}' = {{ {same} }} }}, or categorical = ['{name}'] if they differ."
         )
     elif (levels := _both_coded_and_spelt(labels)) and not many:
         yield (
-            f"column {name!r} has codes beside words: {quoted(levels)}; say which are the same with levels = "
-            f"{{ '{name}' = {{ ... }} }} under [participants], or categorical = ['{name}'] if all differ."
+            f"column {name!r} mixes codes and words: {quoted(levels)}; state which are the same with "
+            f"levels = {{ '{name}' = {{ ... }} }} under [participants], or set categorical = "
+            f"['{name}'] if all differ."
         )
 
 
 def with_levels(frame: pd.DataFrame, people: Participants) -> pd.DataFrame:
-    """The table with the levels that the study joins under one name."""
-    for name, joined in people.levels.items():
+    """The table with levels merged as the study sets."""
+    for name, merged in people.levels.items():
         if name in frame.columns:
-            new = {str(old): level for level, spellings in joined.items() for old in spellings}
+            new = {str(old): level for level, spellings in merged.items() for old in spellings}
             labels = [
                 None if label is None else new.get(label, label) for label in as_categories(frame[name])
             ]
@@ -97,19 +98,19 @@ def with_levels(frame: pd.DataFrame, people: Participants) -> pd.DataFrame:
 
 
 def as_declared(column: pd.Series) -> pd.Series:
-    """A column of categories, whatever its cells look like."""
+    """A column as categories, even if its cells are numbers."""
     return pd.Series(pd.Categorical(as_categories(column)), column.index, name=column.name)
 
 
 def is_categorical(column: pd.Series) -> bool:
-    """Whether a column is one of categories: declared so, or not all numbers."""
+    """Whether a column is categorical: declared so, or not all numbers."""
     known = [label is not None for label in as_categories(column)]
     declared = isinstance(column.dtype, pd.CategoricalDtype)
     return declared or bool(np.isnan(as_numbers(column)[known]).any())
 
 
 def described(participants: pd.DataFrame | None, people: Participants | None, min_cell: int) -> pd.DataFrame:
-    """What there is to know of every column that the study names, without anything about single subjects.
+    """Describe every column that the study names, without data on individual subjects.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def described(participants: pd.DataFrame | None, people: Participants | None, mi
         One row per subject.
     people : Participants or None
     min_cell : int
-        Counts below are not shown, and as many subjects at least lie beyond `lowest` and `highest`.
+        Counts below are not shown, and at least as many subjects lie beyond `lowest` and `highest`.
 
     Returns
     -------
@@ -141,7 +142,7 @@ def described(participants: pd.DataFrame | None, people: Participants | None, mi
 
 
 def _levels(column: pd.Series, min_cell: int) -> dict[str, Any]:
-    """Levels with their counts, small ones hidden; how many, where there are too many to list."""
+    """Levels with their counts, small ones hidden; only their number if there are many."""
     counts = Counter(label for label in as_categories(column) if label is not None)
     if len(counts) > MOST_LEVELS:
         return {"levels": f"{len(counts)} levels"}
@@ -152,7 +153,7 @@ def _levels(column: pd.Series, min_cell: int) -> dict[str, Any]:
 
 
 def _range(column: pd.Series, min_cell: int) -> dict[str, Any]:
-    """Quantiles beyond which enough subjects lie, and the least difference between values."""
+    """Quantiles beyond which enough subjects lie, and the smallest difference between values."""
     numbers = as_numbers(column)
     numbers = numbers[np.isfinite(numbers)]
     share = max(0.05, min_cell / max(len(numbers), 1))
@@ -160,5 +161,7 @@ def _range(column: pd.Series, min_cell: int) -> dict[str, Any]:
         return {}
     lowest, highest = np.quantile(numbers, [share, 1 - share])
     step = np.diff(np.unique(numbers)).min(initial=np.inf)
-    rounded = (float(f"{value:.3g}") for value in (lowest, highest, step))  # no subject's own value
+    rounded = (
+        float(f"{value:.3g}") for value in (lowest, highest, step)
+    )  # rounded: not the value of a subject
     return dict(zip(("lowest", "highest", "step"), rounded, strict=True))

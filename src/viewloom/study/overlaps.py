@@ -1,4 +1,4 @@
-"""Who has which views, as a picture: a column for each pattern of views, its bar the number of subjects."""
+"""Figure of the overlap of views: one column per combination of views, with the number of subjects."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from viewloom.study.check import Check
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST, LEAST = 20, 6  # patterns that are drawn, and that there is room for
+MOST, LEAST = 20, 6  # largest number of columns, and the smallest that there is room for
 TALL = 3.2  # height of the longest bar, in rows
 GAP = 0.7  # between the views and the bars above them, in rows
 BLUE, GREY, PALE, FAINT = "#0072B2", "#666666", "#D0D0D0", "#F4F4F4"
 LARGE, SMALL = 8.0, 7.0  # font sizes in points
 LETTER = 0.58  # mean width of a letter, in font sizes
 ROW, COLUMN = 0.26, 0.24  # inches
-PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # text that may hold anything
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}  # for names from files
 
 
 def overlaps(check: Check, ax: Axes | None = None) -> Axes:
-    """How many subjects have just these views: dots mark the views, bars above them count the subjects.
+    """Draw the number of subjects with each combination of views.
+
+    Dots mark the views, and bars above them show the number of subjects.
 
     Parameters
     ----------
     check : Check
     ax : Axes, optional
-        Those of a new figure where None.
+        By default those of a new figure.
 
     Returns
     -------
@@ -47,13 +49,15 @@ def overlaps(check: Check, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(names)), names, fontsize=SMALL, linespacing=0.95, **PLAIN)
     ax.set_xticks([])
     ax.set_xlim(-0.6, max(len(shown), LEAST) - 0.4)
-    ax.set_ylim(len(names) - 0.5, -GAP - TALL - 0.6)  # the first view stands on top
+    ax.set_ylim(len(names) - 0.5, -GAP - TALL - 0.6)  # the first view is at the top
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     ax.set_title(_title(check), loc="left", fontsize=LARGE, **PLAIN)
     rest = check.overlaps.iloc[MOST:]
     if len(rest):
-        ax.set_xlabel(f"{len(rest)} more patterns with {rest.sum()} subjects are not drawn", fontsize=SMALL)
+        ax.set_xlabel(
+            f"{len(rest)} more combinations with {rest.sum()} subjects are not drawn", fontsize=SMALL
+        )
     return ax
 
 
@@ -71,7 +75,7 @@ def _axes(names: Sequence[str], n_patterns: int) -> Axes:
 
 
 def _bars(ax: Axes, counts: list[int], colours: list[str]) -> None:
-    """Bars above the rows of the views, and their numbers."""
+    """Bars above the rows of the views, and their counts."""
     heights = [TALL * count / max(counts) for count in counts]
     ax.bar(
         range(len(counts)), heights, bottom=[-GAP - height for height in heights], width=0.62, color=colours
@@ -81,7 +85,7 @@ def _bars(ax: Axes, counts: list[int], colours: list[str]) -> None:
 
 
 def _dots(ax: Axes, patterns: np.ndarray, colours: list[str]) -> None:
-    """A dot where subjects have the view, joined by a line; pale where they lack it."""
+    """Dots for the views of each combination, joined by a line; pale dots for missing views."""
     for row in range(0, patterns.shape[1], 2):
         ax.axhspan(row - 0.5, row + 0.5, color=FAINT, linewidth=0, zorder=0)
     for x, (pattern, colour) in enumerate(zip(patterns, colours, strict=True)):

@@ -1,6 +1,6 @@
-"""One source of a study, a view or the participants, as a table indexed by id in the form ids are matched in.
+"""Read one source of a study, a view or the participants, as a table indexed by canonical id.
 
-What there is to say of a table is in its ``attrs["notes"]``.
+Notes on a table are in its ``attrs["notes"]``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from viewloom.study.aside import aside_note, counters, in_full, sorted_by, witho
 from viewloom.study.config.schema import Participants, View
 from viewloom.study.errors import StudyError
 from viewloom.study.ids import canonical_ids, count_unknown
-from viewloom.study.wording import counted, folded, nearest, note
+from viewloom.study.notes import Note, count_note
+from viewloom.study.wording import counted, folded, nearest
 
 CHECK = "check visit and missing_codes"
 LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
@@ -35,7 +36,7 @@ def read_view(
     elsewhere: Mapping[str, str] | None = None,
     needed: Collection[str] = (),
 ) -> pd.DataFrame:
-    """The table of a view; subjects without any value are left out.
+    """Read a view; subjects without any value are left out.
 
     Parameters
     ----------
@@ -43,17 +44,17 @@ def read_view(
     match : {"exact", "adni", "bids"}
         How ids are matched; see `ids.canonical_ids`.
     training : bool, default=True
-        Whether to leave out columns by what is known of these subjects: those without any value, rare
-        variants and row numbers. New subjects need the columns of training, whatever is known of them.
+        Whether to leave out columns without any value, rare variants and row numbers. New subjects need all
+        columns of training.
     elsewhere : dict of str to str, optional
-        Columns that are no features; see `aside.named_elsewhere`.
+        Columns that are not features; see `aside.named_elsewhere`.
     needed : collection of str
-        Columns that are features nevertheless, since a model was fitted on them.
+        Columns that are always features, since a model was fitted on them.
 
     Returns
     -------
     DataFrame
-        With ``attrs["aside"]``, which tells for columns that were set aside why they were.
+        ``attrs["aside"]`` has the columns that were set aside, and the reasons.
     """
     features = Features(view, elsewhere or {}, needed, training)
     parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
@@ -62,7 +63,7 @@ def read_view(
     if problems:
         raise StudyError("\n".join(problems))
     seen = frame.notna().any(axis=1)
-    absent = note(int((~seen).sum()), "subject without any value", "subjects without any value")
+    absent = count_note(int((~seen).sum()), "subject without any value", "subjects without any value")
     doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
     notes = [*frame.attrs["notes"], *absent, *doubts]
     return _noted(_transformed(frame[seen], view), notes, frame.attrs["aside"])
@@ -70,7 +71,7 @@ def read_view(
 
 @dataclass(frozen=True)
 class Features:
-    """Reads files of a view, and sets columns aside that are no features; see `read_view`."""
+    """Reads files of a view, and sets aside columns that are not features; see `read_view`."""
 
     view: View
     elsewhere: Mapping[str, str]
@@ -78,8 +79,8 @@ class Features:
     training: bool
 
     def read(self, path: Path | list[Path]) -> pd.DataFrame:
-        """The features of a file."""
-        read = _read_chosen if self.training else _read_whole
+        """Read the features of a file."""
+        read = _read_chosen if self.training else _read_all_columns
         more = {"aside": self.named} if readers.takes(self.view.format, "aside") else {}
         frame = read(self.view, path, **more)
         named = [*frame.attrs["aside"], *filter(self.named, map(str, frame.columns))]
@@ -93,33 +94,33 @@ class Features:
         return _noted(left, [*frame.attrs["notes"], *self._order_note(left)], why)
 
     def named(self, column: str) -> bool:
-        """Whether the study names a column as something else than a feature."""
+        """Whether the study names a column as something other than a feature."""
         return folded(column) in self.elsewhere and not self.is_feature(column)
 
     def is_feature(self, column: str) -> bool:
-        """Whether a column is a feature whatever it holds."""
+        """Whether a column is always a feature."""
         return column in self.needed or in_full(self.view, column)
 
-    def _order_note(self, frame: pd.DataFrame) -> list[str]:
+    def _order_note(self, frame: pd.DataFrame) -> list[Note]:
         found = [name for name in sorted_by(frame) if not self.is_feature(name)] if self.training else []
-        verb = f"that the rows of the file are sorted by kept as features: {listed(found)}"
-        return note(len(found), "column", verb=verb)
+        text = f"that the rows of the file are sorted by kept as features: {listed(found)}"
+        return count_note(len(found), "column", text=text, public=True)
 
 
 def none_left(view: View, why: Mapping[str, str]) -> str:
-    """That all columns of a view were set aside."""
-    return f"{file_names(view)}: no features are left: {''.join(aside_note(why))}."
+    """The message that all columns of a view were set aside."""
+    return f"{file_names(view)}: no features are left: {''.join(map(str, aside_note(why)))}."
 
 
 def read_participants(people: Participants, match: str, *, training: bool = True) -> pd.DataFrame:
-    """The columns that the study names, diagnosis and site as text.
+    """Read the columns of the participants that the study names, with diagnosis and site as text.
 
     Parameters
     ----------
     people : Participants
     match : {"exact", "adni", "bids"}
     training : bool, default=True
-        Whether it is an error if a column has no value at all; of new subjects much may not be known yet.
+        Whether a column without any value is an error. For new subjects much may be unknown.
     """
     frame = _read(people, people.path, people.options, numeric=False)
     problems = [*_column_problems(people, frame, training), *_value_problems(people, frame)]
@@ -137,19 +138,19 @@ def read_participants(people: Participants, match: str, *, training: bool = True
 
 
 def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) -> Iterator[str]:
-    """Columns that the study names and the table does not have, or has without any value."""
+    """Columns that the study names, and that are absent or without any value."""
     empty, known = frame.attrs["empty"], list(frame.columns)
     for key, column in people.named_columns:
         where = f"{file_names(people)}: "
         if column in empty and training:
-            yield f"{where}column {column!r}, named under {key}, has no value; do not name it, or {CHECK}."
+            yield f"{where}column {column!r}, named under {key}, has no value; remove it, or {CHECK}."
         elif column not in [*empty, *known]:
             hint = nearest(column, known) or f"; there are {listed(known)}."
             yield f"{where}no column {column!r}, named under {key}{hint}"
 
 
 def _value_problems(people: Participants, frame: pd.DataFrame) -> Iterator[str]:
-    """Columns that the study names with texts among numbers, missing codes, or levels spelt twice."""
+    """Named columns with text among numbers, missing codes, or several spellings of a level."""
     where, codes = f"{file_names(people)}: ", [people.diagnosis, people.site]
     known = [*dict.fromkeys(name for _, name in people.named_columns if name in frame.columns)]
     faults = frame.attrs["faults"]
@@ -167,12 +168,12 @@ def _value_problems(people: Participants, frame: pd.DataFrame) -> Iterator[str]:
 def _code_problems(
     source: Participants | View, frame: pd.DataFrame, *, ordinal: bool = False
 ) -> Iterator[str]:
-    """Numbers that look like missing codes, of which the study does not say whether they are."""
+    """Numbers that look like missing codes, unless the study declares them."""
     given = source.missing_codes
     names = sentinels.undecided([str(name) for name in frame.columns], given)
     if names and _has_codes(source):
         found = sentinels.candidates(frame[names], ordinal=ordinal)
-        yield from (f"{file_names(source)}: {line}" for line in sentinels.told(found, given))
+        yield from (f"{file_names(source)}: {line}" for line in sentinels.messages(found, given))
 
 
 def _has_codes(source: Participants | View) -> bool:
@@ -180,7 +181,7 @@ def _has_codes(source: Participants | View) -> bool:
 
 
 def _sources(view: View) -> list[Path | list[Path]]:
-    """What to give the reader, call by call."""
+    """The path or paths for each call of the reader."""
     together = view.path is not None or readers.FORMATS[view.format].several
     return [view.source] if together else list(view.paths or [])
 
@@ -192,16 +193,18 @@ def _read(
 
 
 def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
-    """A file of a view, with a note of its columns without any value, which are left out."""
+    """Read a file of a view; columns without any value are left out and noted."""
     frame = _read(view, path, view.options, **more)
     empty = frame.attrs["empty"]
     left_out = f"left out: {listed(empty)}"
-    found = note(len(empty), "column without any value", "columns without any value", left_out)
+    found = count_note(
+        len(empty), "column without any value", "columns without any value", left_out, public=True
+    )
     return _noted(frame, [*frame.attrs["notes"], *found], frame.attrs.get("aside", ()))
 
 
-def _read_whole(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
-    """A file of a view with all its columns."""
+def _read_all_columns(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
+    """Read a file of a view with all its columns."""
     options = {key: value for key, value in view.options.items() if key not in LEARNED}
     frame = _read(view, path, options, **more)
     columns = [*frame.columns, *frame.attrs["empty"]]
@@ -209,23 +212,23 @@ def _read_whole(view: View, path: Path | list[Path], **more: Any) -> pd.DataFram
 
 
 def _together(frames: list[pd.DataFrame], view: View) -> pd.DataFrame:
-    """Files of one view: under each other if they are of different subjects, else side by side."""
+    """Concatenate the files of a view: rows if their subjects differ, else columns."""
     notes = [note for frame in frames for note in frame.attrs["notes"]]
     aside = {name: why for frame in frames for name, why in frame.attrs["aside"].items()}
     if not _any_twice(frame.index for frame in frames):
-        whole = without(_joined(frames, 0), aside)
-        if not whole.shape[1]:
+        stacked = without(_joined(frames, 0), aside)
+        if not stacked.shape[1]:
             raise StudyError(none_left(view, aside))
-        return _noted(whole, notes, aside)
+        return _noted(stacked, notes, aside)
     if not _any_twice(frame.columns for frame in frames):
         return _noted(_joined(frames, 1), notes, aside)
     raise StudyError(
-        f"{file_names(view)}: files have both subjects and columns in common; make them two views."
+        f"{file_names(view)}: the files have both subjects and columns in common; define two views."
     )
 
 
 def _joined(frames: list[pd.DataFrame], axis: Literal[0, 1]) -> pd.DataFrame:
-    """Tables without their attributes, which pandas would compare, as one."""
+    """Concatenate tables without their attributes, which pandas would compare."""
     return pd.concat([_noted(frame.copy(deep=False), ()) for frame in frames], axis=axis)
 
 
@@ -235,39 +238,41 @@ def _any_twice(indices: Iterable[pd.Index]) -> bool:
 
 
 def _matched(frame: pd.DataFrame, match: str, file: str) -> pd.DataFrame:
-    """The table with ids in the form they are matched in."""
+    """The table with canonical ids."""
     ids = canonical_ids(frame.index, match)
     repeated = int(ids.duplicated().sum())
     if repeated:
-        spelt = "" if match == "exact" else f" (ids matched as {match!r})"
+        style = "" if match == "exact" else f" (ids matched as {match!r})"
         raise StudyError(
-            f"{file}: {counted(repeated, 'row')} whose id appeared before{spelt}; keep one row per subject, "
+            f"{file}: {counted(repeated, 'row')} with a duplicate id{style}; keep one row per subject, "
             "for example by choosing a visit."
         )
-    style = f"not of the {match!r} style and left as spelt"
-    unknown = note(count_unknown(frame.index, match), "id is", "ids are", style)
+    style = f"not of the {match!r} style and kept unchanged"
+    unknown = count_note(count_unknown(frame.index, match), "id is", "ids are", style)
     aside = frame.attrs.get("aside", ())
     return _noted(frame.set_axis(ids, axis=0), [*frame.attrs["notes"], *unknown], aside)
 
 
-def _noted(frame: pd.DataFrame, notes: Iterable[str], aside: Collection[str] = ()) -> pd.DataFrame:
+def _noted(frame: pd.DataFrame, notes: Iterable[Note], aside: Collection[str] = ()) -> pd.DataFrame:
     frame.attrs = {"notes": list(notes), "aside": aside}
     return frame
 
 
 def _transformed(frame: pd.DataFrame, view: View) -> pd.DataFrame:
-    """Values on the scale that the study asks for."""
+    """Values after the transformation that the study sets."""
     values = frame.to_numpy(dtype=float)
     with np.errstate(all="ignore"):
         changed = TRANSFORMS[view.transform](values)
     what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
     _check_values(~np.isfinite(changed) & ~np.isnan(values), what, frame, view)
-    _check_values(np.abs(changed) > LARGEST, f"beyond {LARGEST:g}, too large to compute with", frame, view)
+    _check_values(
+        np.abs(changed) > LARGEST, f"beyond {LARGEST:g}, too large for the computation", frame, view
+    )
     return pd.DataFrame(changed, frame.index, frame.columns)
 
 
 def _check_values(bad: np.ndarray, what: str, frame: pd.DataFrame, view: View) -> None:
-    """Refuse a view in which there are bad values."""
+    """Raise an error if a view has invalid values."""
     if bad.any():
         bad_columns = frame.columns[np.flatnonzero(bad.any(axis=0))]
         ways = [way for option, way in WAYS_OUT.items() if readers.takes(view.format, option)]
@@ -278,12 +283,12 @@ def _check_values(bad: np.ndarray, what: str, frame: pd.DataFrame, view: View) -
 
 
 def file_names(source: Participants | View) -> str:
-    """Names of the files of a source, as an error tells them."""
+    """Names of the files of a source, for an error message."""
     return ", ".join(path.name for path in source.inputs[:3])
 
 
 def column_names(names: pd.Index) -> str:
-    """Names of columns, as an error tells them."""
+    """Names of columns, for an error message."""
     return f"column{'s' * (len(names) > 1)} {listed(list(names))}"
 
 

@@ -1,4 +1,4 @@
-"""What the analysis of a study found: plain data and fitted objects, nothing of files."""
+"""The results of the analysis of a study: data and fitted objects, independent of files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from viewloom.evaluation.selection.stability import Stability
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
 from viewloom.study.config.toml import Study
+from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
 
 PACKAGES = ("viewloom", "numpy", "scipy", "scikit-learn", "pandas")
@@ -24,7 +25,7 @@ PACKAGES = ("viewloom", "numpy", "scipy", "scikit-learn", "pandas")
 
 @dataclass(frozen=True)
 class Roles:
-    """What columns of the participants table are."""
+    """The roles of columns of the participants."""
 
     diagnosis: str | None = None
     site: str | None = None
@@ -34,7 +35,7 @@ class Roles:
 
     @classmethod
     def of(cls, study: Study) -> Roles:
-        """The roles that a study gives them."""
+        """The roles that a study sets."""
         people = study.participants
         if people is None:
             return cls()
@@ -50,7 +51,7 @@ class Roles:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that a report may tell of a study.
+    """The results of a study, from which its report is made.
 
     Attributes
     ----------
@@ -59,29 +60,29 @@ class Results:
     model : KernelMultiviewNMF
         Fitted.
     views : Views
-        As they were fitted: prepared, no NaN in observed rows.
+        The prepared views that the model was fitted to, without NaN in observed rows.
     preparation : Preparation
-        How they were prepared.
+        The fitted preparation of the views.
     participants : DataFrame or None
         Indexed by ``views.ids``, in the same order.
     roles : Roles
-        Which of its columns is what.
+        The roles of its columns.
     importance : dict of str to DataFrame
-        Features of each view by importance; ``attrs["method"]`` says how it was found.
+        Features of each view by importance; ``attrs["method"]`` is the method.
     stability : Stability
-        Of clusters and subjects, from refits on subsamples.
+        Stability of clusters and subjects, from refits on subsamples.
     comparison : Comparison or None
-        With other methods, scored against the diagnosis.
+        Comparison with other methods by agreement with the diagnosis.
     numbers : ClusterNumber or None
-        How many clusters there seem to be.
+        The estimated number of clusters.
     check : Check
-        Who has what.
-    notes : list of str
-        What is worth knowing; counts only.
+        The result of `viewloom.study.check`.
+    notes : list of Note
+        Notes on the data and the fit; counts only.
     settings : dict
-        As in study.toml, with all defaults.
+        The settings of study.toml, with all defaults.
     versions, inputs : dict of str to str
-        Of packages; SHA-256 of each input file.
+        Versions of packages, and the SHA-256 of each input file.
     seed, min_cell : int
     """
 
@@ -96,7 +97,7 @@ class Results:
     comparison: Comparison | None
     numbers: ClusterNumber | None
     check: Check
-    notes: list[str]
+    notes: list[Note]
     settings: dict[str, Any]
     versions: dict[str, str]
     seed: int
@@ -110,10 +111,10 @@ class Results:
 
     @property
     def cluster_stability(self) -> pd.Series:
-        """Stability of every cluster; NaN where it is not known, as that of a cluster without subjects."""
+        """Stability of every cluster; NaN where unknown, such as for a cluster without subjects."""
         return self.stability.clusters.reindex(range(self.model.n_clusters))
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes the results."""
+    """Versions of Python and of the packages that compute the results."""
     return {"python": python_version(), **{name: version(name) for name in PACKAGES}}

@@ -1,4 +1,4 @@
-"""Words that errors and notes share."""
+"""Formatting of names and counts in errors and notes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # what no name of a file should hold
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not allowed in names of files
 
 
 def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
-    """A hint at the known name that is most like `name`, whatever its case, or nothing.
+    """A hint at the known name that is most similar to `name`, ignoring case, or an empty text.
 
     >>> nearest("colums", ["columns", "path"])
     "; did you mean 'columns'?"
@@ -21,16 +21,16 @@ def nearest(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
 
 
 def folded(name: object) -> str:
-    """A name without case and punctuation.
+    """A name without case, spaces and punctuation.
 
-    >>> folded("DX_bl") == folded("dx.bl ")
-    True
+    >>> folded("DX_bl") == folded("dx.bl "), folded("Session_ID ")
+    (True, 'sessionid')
     """
     return "".join(letter for letter in str(name).casefold() if letter.isalnum())
 
 
 def quoted(names: Iterable[object]) -> str:
-    """All names in quotes.
+    """Names in quotes, separated by commas.
 
     >>> quoted(["a", 1])
     "'a', '1'"
@@ -39,18 +39,9 @@ def quoted(names: Iterable[object]) -> str:
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
-    """How many there are.
+    """A count with its noun in singular or plural.
 
     >>> counted(1, "row"), counted(3, "row"), counted(0, "directory", "directories")
     ('1 row', '3 rows', '0 directories')
     """
     return f"{n} {one if n == 1 else many or f'{one}s'}"
-
-
-def note(n: int, one: str, many: str | None = None, verb: str = "left out") -> list[str]:
-    """A note of how many there were, if any.
-
-    >>> note(3, "blank row"), note(0, "blank row")
-    (['3 blank rows left out'], [])
-    """
-    return [f"{counted(n, one, many)} {verb}"] if n else []

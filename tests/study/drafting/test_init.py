@@ -98,7 +98,7 @@ class TestDraft:
         assert "ADNI011" not in text
         assert "secret" not in text
         assert ".hidden" not in text
-        assert "# - letter.txt: text without columns of numbers: no table of subjects\n" in text
+        assert "# - letter.txt: text without numeric columns: not a table of subjects\n" in text
 
     def test_hostile_names_stay_in_their_quotes(self, tmp_path):
         frame = values(columns=['a"b', "c\nd = 1", "e#f\\"]).assign(id=RID, **{'com"ment\n[x]': "y"})

@@ -99,8 +99,8 @@ class TestIds:
         rois().drop(columns="id").to_csv(tmp_path / "none.csv", **written)
         drafted, study = accepted(tmp_path)
         assert study.views["good"].exclude == ["row.names"]
-        assert "'row.names' numbers the rows" in line_of(drafted, "good.csv")
-        assert "no column of ids" in line_of(drafted, "none.csv")
+        assert "row numbers: 'row.names'" in line_of(drafted, "good.csv")
+        assert "no id column" in line_of(drafted, "none.csv")
 
     def test_bids_and_plain_ids_are_matched(self, tmp_path):
         rois(ids=[f"sub-{j:03d}" for j in range(N)]).to_csv(tmp_path / "a.csv", index=False)
@@ -154,11 +154,9 @@ class TestVisits:
     def test_repeated_ids_without_visits_say_so_with_the_way_out(self, tmp_path):
         pd.concat([rois(), rois(seed=1)]).to_csv(tmp_path / "rois.csv", index=False)
         text = refused(tmp_path)
-        assert (
-            f"{N} rows whose id (column 'id') appeared before, and no column of visits; keep one row" in text
-        )
+        assert f"{N} rows with a duplicate id (column 'id'), and no visit column; keep one row" in text
         pd.concat([rois(arm="x"), rois(arm="y")]).to_csv(tmp_path / "rois.csv", index=False)
-        assert "column 'arm' tells them apart: give visit_column = 'arm'" in refused(tmp_path)
+        assert "column 'arm' distinguishes them: set visit_column = 'arm'" in refused(tmp_path)
         pd.concat([rois(visit="bl"), rois(visit="bl", seed=1)]).to_csv(tmp_path / "rois.csv", index=False)
         assert "also within one visit of column 'visit'" in refused(tmp_path)
 
@@ -231,7 +229,7 @@ class TestSameColumns:
         (view,) = study.views.values()
         assert [path.name for path in view.paths] == ["oslo.csv", "turin.csv"]
         assert check(study).n_subjects == 2 * N
-        assert "one view over both" in drafted.used[0]
+        assert "one view of both files" in drafted.used[0]
 
     def test_the_same_subjects_are_not_joined(self, tmp_path):
         rois().to_csv(tmp_path / "oslo.csv", index=False)
@@ -338,18 +336,18 @@ class TestOtherFiles:
         os.mkfifo(tmp_path / "pipe.csv")
         drafted, _ = accepted(tmp_path)
         for name, what in {
-            "book.xlsx": "an Excel workbook: not read yet; save the sheet as CSV",
+            "book.xlsx": "an Excel workbook: not supported; save the sheet as CSV",
             "renamed.csv": "a zip file or workbook",
             "rois.csv.gz": "compressed; unpack it first",
             "old.sav": "an SPSS file",
             "chr1.pgen": "PLINK 2 genotypes",
             "calls.vcf.gz": "variant calls (VCF)",
             "empty.csv": "an empty file",
-            "notes.txt": "text without columns",
+            "notes.txt": "text without numeric columns",
             "blob": "not a text file",
-            "gone.csv": "a link to a file that is not here",
-            "text.csv": "without columns of numbers",
-            "one.csv": "one column of numbers only ('x')",
+            "gone.csv": "a link to a missing file",
+            "text.csv": "without numeric columns",
+            "one.csv": "a single numeric column ('x')",
             "ragged.csv": "line 4 has 5 cells",
             "pipe.csv": "not a regular file",
         }.items():
@@ -362,7 +360,7 @@ class TestOtherFiles:
         rois().to_csv(tmp_path / "rois.csv", index=False)
         (tmp_path / "locked.csv").write_text("id,a\n")
         (tmp_path / "locked.csv").chmod(0)
-        assert "may not be read" in line_of(accepted(tmp_path)[0], "locked.csv")
+        assert "permission denied" in line_of(accepted(tmp_path)[0], "locked.csv")
 
     def test_thousands_of_files_are_counted_and_not_read(self, tmp_path):
         rois().to_csv(tmp_path / "rois.csv", index=False)
@@ -407,7 +405,7 @@ class TestOtherFiles:
     def test_one_subject_is_no_study(self, tmp_path):
         rois(ids=["secret"]).to_csv(tmp_path / "a.csv", index=False)
         text = refused(tmp_path)
-        assert "1 subject in all: at least 4 are needed" in text
+        assert "1 subject in total: at least 4 are needed" in text
         assert "secret" not in text
 
     def test_a_large_file_is_looked_at_only_at_its_beginning(self, tmp_path, monkeypatch):
@@ -417,7 +415,7 @@ class TestOtherFiles:
         rois(ids=[f"P{j}" for j in range(400)]).to_csv(tmp_path / "rois.csv", index=False)
         drafted, _ = accepted(tmp_path)
         assert "19 subjects in the first lines" in drafted.used[0]
-        assert "`init` did not" in drafted.used[0]
+        assert "not read by `init`" in drafted.used[0]
 
     def test_german_spreadsheet(self, tmp_path):
         text = rois().to_csv(index=False, sep=";", decimal=",").replace("id;", "Größe;", 1)

@@ -79,7 +79,7 @@ def test_mixtures(tmp_path, names):
 def test_a_subject_of_freesurfer_alone_is_too_few(tmp_path):
     text, study = explained(copied(tmp_path, ["fs"]) / "fs" / "sub-01")
     assert study is None
-    assert "1 subject in all: at least 4 are needed" in text
+    assert "1 subject in total: at least 4 are needed" in text
 
 
 def test_modalities_are_views(tmp_path):

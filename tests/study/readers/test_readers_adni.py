@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from noted import texts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -63,7 +64,7 @@ class TestUcsffsx:
             "LeftHippocampus_volume", "RightHippocampus_volume", "LeftEntorhinal_thickness", "Icv_volume",
         ]  # fmt: skip
         assert_array_equal(frame["LeftHippocampus_volume"], [3200, NAN, 3400])
-        assert frame.attrs["notes"] == [
+        assert texts(frame.attrs["notes"]) == [
             "1 row of another visit left out",
             "3 rows without OVERALLQC Pass left out",
             "2 runs of subjects with a better or newer one left out",
@@ -81,7 +82,7 @@ class TestUcsffsx:
 
     def test_visits_are_not_taken_for_runs(self, write):
         path = write("x.csv", UCSF, RUNS)
-        with pytest.raises(StudyError, match="2 rows whose id appeared before; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="2 rows with a duplicate id; set visit to keep one visit"):
             read_ucsffsx(path, visit="all")
 
     def test_the_adni1_table_has_no_viscode2(self, write):
@@ -123,7 +124,7 @@ class TestUcsffsx:
     @pytest.mark.parametrize(
         ("header", "rows", "options", "said"),
         [
-            (UCSF, [run("2", "m12", "Pass", "", "1", "1")], {}, "no row is of visit 'bl', 'sc', 'scmri'"),
+            (UCSF, [run("2", "m12", "Pass", "", "1", "1")], {}, "no row has visit 'bl', 'sc', 'scmri'"),
             (
                 UCSF,
                 [run("2", "bl", "Fail", "", "1", "1")],
@@ -173,8 +174,8 @@ class TestAdnimerge:
         assert_array_equal(frame["TAU"], [80, 239, 153.1])
         assert_array_equal(frame["FDG"], [1.36, NAN, NAN])
         assert_array_equal(frame["MOCA"], [NAN, NAN, 24])
-        assert "2 cells beyond the range of the assay taken at the limit" in frame.attrs["notes"]
-        assert "1 row of another visit left out" in frame.attrs["notes"]
+        assert "2 cells beyond the range of the assay set to the limit" in texts(frame.attrs["notes"])
+        assert "1 row of another visit left out" in texts(frame.attrs["notes"])
 
     def test_codes_are_missing_only_where_asked(self, write):
         path = write("ADNIMERGE.csv", MERGE, MERGED)
@@ -202,7 +203,7 @@ class TestAdnimerge:
 
     def test_all_visits_repeat_ids(self, write):
         path = write("ADNIMERGE.csv", MERGE, MERGED)
-        with pytest.raises(StudyError, match="1 row whose id appeared before; give visit to keep one visit"):
+        with pytest.raises(StudyError, match="1 row with a duplicate id; set visit to keep one visit"):
             read_adnimerge(path, visit="all")
 
 
@@ -265,9 +266,9 @@ class TestTadpole:
         assert frame.columns.tolist() == [
             "AGE", "ADAS13", "mPACCdigit", "LeftHippocampus_volume", "LeftEntorhinal_thickness", PET,
         ]  # fmt: skip
-        assert frame.attrs["notes"] == [
+        assert texts(frame.attrs["notes"]) == [
             "11 columns of text, ids, dates or copies left out",
-            "2 cells with a missing code taken as missing",
+            "2 cells with a missing code set to missing",
         ]
 
 
@@ -295,13 +296,15 @@ class TestFdg:
             "Angular_Left", "Angular_Right", "CingulumPost_Bilateral", "Temporal_Left", "Temporal_Right",
         ]  # fmt: skip
         assert_array_equal(frame, [[1.1, 1.2, 1.3, 1.4, 1.5], [2.1, 2.2, NAN, 2.4, 2.5]])
-        assert frame.attrs["notes"] == ["5 rows of other visits left out"]
+        assert texts(frame.attrs["notes"]) == ["5 rows of other visits left out"]
 
     def test_two_scans_of_a_visit_are_averaged_aloud(self, write):
         rows = [*scan("2", "bl", ["1"] * 5), *scan("2", "bl", ["1.5"] * 5, uid="2")]
         frame = read_fdg(write("fdg.csv", OLD_FDG, rows))
         assert_array_equal(frame, [[1.25] * 5])
-        assert frame.attrs["notes"] == ["5 pairs of subject and region measured more than once averaged"]
+        assert texts(frame.attrs["notes"]) == [
+            "5 pairs of subject and region measured more than once averaged"
+        ]
 
     def test_the_present_release(self, write):
         header = "RID VISCODE VISCODE2 EXAMDATE LONIUID ROINAME MEAN MAX STDEV TOTVOX update_stamp"

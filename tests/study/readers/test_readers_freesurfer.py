@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
@@ -77,7 +78,7 @@ class TestStats:
             "rh_entorhinal_thickness",
         ]  # fmt: skip
         assert_array_equal(frame.loc["sub-02"], [3000.5, 7000.5, 1500, 9000, 2.75, 2.5, 1700, 3.125])
-        assert frame.attrs["notes"] == ["6 measures of the whole brain left out"]
+        assert texts(frame.attrs["notes"]) == ["6 measures of the whole brain left out"]
 
     def test_whole_brain_measures_when_asked_for(self, subjects):
         frame = read_stats(subjects, global_measures=True)
@@ -124,14 +125,14 @@ class TestStats:
         assert np.isnan(frame.loc["sub-02", "Left-Thalamus"])
         assert np.isnan(frame.loc["sub-01", "rh_entorhinal_thickness"])
         assert frame.loc["sub-01", "Left-Thalamus"] == 7000.5
-        assert "rh.aparc.stats lacking in 1 of 2 subjects" in frame.attrs["notes"]
+        assert "rh.aparc.stats missing for 1 of 2 subjects" in texts(frame.attrs["notes"])
 
     def test_longitudinal_directories_and_templates(self, subjects):
         for name in ("sub-01_m00.long.sub-01", "sub-01_m12.long.sub-01", "fsaverage"):
             write(subjects, name, full(4000.5))
         cross = read_stats(subjects)
         assert cross.index.tolist() == ["sub-02"]
-        assert "4 directories of other streams, templates or averages left out" in cross.attrs["notes"]
+        assert "4 directories of other streams, templates or averages left out" in texts(cross.attrs["notes"])
         assert read_stats(subjects, longitudinal=True).index.tolist() == ["sub-01_m00", "sub-01_m12"]
 
     def test_only_longitudinal_directories(self, tmp_path):
@@ -157,16 +158,16 @@ class TestStats:
     )
     def test_broken_files_are_counted_not_named(self, subjects, text):
         (subjects / "sub-02/stats/aseg.stats").write_text(text)
-        with pytest.raises(StudyError, match=r"1 of 2 files aseg\.stats hold no table") as caught:
+        with pytest.raises(StudyError, match=r"1 of 2 files aseg\.stats have no table") as caught:
             read_stats(subjects)
         assert "sub-02" not in str(caught.value)
 
     def test_refusals(self, tmp_path, subjects):
-        with pytest.raises(StudyError, match="there is no such folder"):
+        with pytest.raises(StudyError, match="no such folder"):
             read_stats(tmp_path / "absent")
         with pytest.raises(StudyError, match=r"no aseg\.stats or .* or lh\.DKT\.stats or .*check the folder"):
             read_stats(tmp_path, atlas="DKT")
-        with pytest.raises(StudyError, match="there is no 'thicknes'; known are volume, thickness"):
+        with pytest.raises(StudyError, match="unknown measure 'thicknes'; known are volume, thickness"):
             read_stats(subjects, measures=["thicknes"])
 
 
@@ -201,7 +202,7 @@ class TestTables:
         frame = read_stats_table(path)
         assert frame.columns.tolist() == ["Left-Thalamus", "Left-Hippocampus"]
         assert frame.loc["sub-02"].tolist() == [6900.5, 3000.5]
-        assert frame.attrs["notes"] == ["2 measures of the whole brain left out"]
+        assert texts(frame.attrs["notes"]) == ["2 measures of the whole brain left out"]
 
     def test_several_tables_are_joined(self, tmp_path):
         paths = [table(tmp_path / "aseg.txt", ASEG_TABLE), str(table(tmp_path / "lh.csv", LH_TABLE, ","))]
@@ -240,7 +241,7 @@ class TestTables:
         assert read_stats_table(table(tmp_path / "a.csv", rows, ","), id="subject").loc["007", "n"] == 1.0
 
     def test_refusals(self, tmp_path):
-        with pytest.raises(StudyError, match="has 1 row whose id appeared before"):
+        with pytest.raises(StudyError, match="has 1 row with a duplicate id"):
             read_stats_table(table(tmp_path / "a.txt", [*ASEG_TABLE, ASEG_TABLE[1]]))
         with pytest.raises(StudyError, match="no columns left"):
             read_stats_table(table(tmp_path / "b.txt", [["Measure:volume", "BrainSegVol"], ["a", "1"]]))

@@ -11,6 +11,7 @@ import viewloom as vl
 from viewloom.evaluation.selection import ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.check import Check
+from viewloom.study.notes import Count, Note
 from viewloom.study.report import figures, summarize, to_html
 from viewloom.study.results import Results, Roles
 
@@ -83,7 +84,10 @@ def results():
         check=Check(
             "x", 120, pd.DataFrame(), pd.Series(dtype=int), {}, {}, pd.DataFrame(), {}, pd.DataFrame(), [], []
         ),
-        notes=["view 'fdg': 3 subjects without any value left out", "participants: 30 subjects have no view"],
+        notes=[
+            Note(("view 'fdg': ", Count(3, "subject"), " without any value left out")),
+            Note(("participants: ", Count(30, "subject"), " have no view")),
+        ],
         settings={
             "model": {"n_clusters": K, "kernel": "linear"},
             "views": {"fdg": {"path": "/home/anna/fdg.csv"}},
@@ -116,7 +120,7 @@ def hostile(results):
         name=HOSTILE[1],
         roles=Roles(columns["diagnosis"], columns["site"], [columns["age"], columns["sex"]],
                     [columns["mmse"], columns["apoe"]], ("conversion_time", columns["conversion_event"])),
-        notes=HOSTILE,
+        notes=[Note((text,)) for text in HOSTILE],
         settings=dict(enumerate(HOSTILE)),
         versions={HOSTILE[0]: HOSTILE[1]},
         inputs={HOSTILE[0]: HOSTILE[1]},

@@ -81,9 +81,9 @@ class TestStructure:
         assert {*links, *" ".join(named).split()} <= set(ids)
 
     def test_says_what_it_holds(self, page, hostile_page):
-        assert "no ids, nothing about single subjects" in page
-        assert "Holds data of single subjects." not in page
-        assert hostile_page.count("Holds data of single subjects.") == 2
+        assert "no ids and no data on individual subjects" in page
+        assert "Contains data on individual subjects." not in page
+        assert hostile_page.count("Contains data on individual subjects.") == 2
 
 
 class TestSafety:

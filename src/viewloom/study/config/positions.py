@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file, and mistakes told with their place."""
+"""Line numbers of keys in a TOML file, and errors with their line."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Where = tuple[str | int, ...]  # keys from the outside in, such as ("views", "mri", "path")
-TOKEN = re.compile(  # texts of four kinds, comments, brackets and ends of lines
+TOKEN = re.compile(  # strings of four kinds, comments, brackets and line ends
     r'"""(?:\\.|[^\\])*?"""+|\'{3}.*?\'{3,}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
 )
 
 
 class Problem(NamedTuple):
-    """A mistake and its place."""
+    """An error and the key that it is about."""
 
     where: Where
     message: str
 
 
-def told(problems: Iterable[Problem], text: str, path: Path) -> str:
-    """Problems as the user sees them, from the top of the file down."""
+def messages(problems: Iterable[Problem], text: str, path: Path) -> str:
+    """Errors as text, in the order of the file."""
     numbered = sorted(
         ((line_of(problem.where, text), problem) for problem in problems), key=lambda pair: pair[0]
     )
@@ -35,8 +35,8 @@ def told(problems: Iterable[Problem], text: str, path: Path) -> str:
 def line_of(where: Where, text: str) -> int:
     r"""The line on which a key is set; where it is absent, that of the block in which it should be.
 
-    `tomllib` tells no positions. But each statement of a TOML file is itself TOML, so a key belongs to the
-    first statement in which it appears.
+    `tomllib` reports no positions. Since each statement of a TOML file is itself TOML, a key belongs to the
+    first statement in which it occurs.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def line_of(where: Where, text: str) -> int:
 
 
 def in_data(loc: Where, data: Any) -> Where:
-    """The part of an error's place that exists in the file; pydantic adds names of alternatives."""
+    """The part of the location of an error that exists in the file; pydantic adds names of alternatives."""
     where: list[str | int] = []
     for part in loc:
         known = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
@@ -70,25 +70,25 @@ def in_data(loc: Where, data: Any) -> Where:
 
 @lru_cache(maxsize=1)
 def _statements(text: str) -> list[tuple[int, dict[str, Any]]]:
-    """The first line of each statement, and what it says, under the header that it stands below."""
+    """The first line of each statement, and its content below its header."""
     header, found, seen = "", [], Counter[str]()
     for line, statement in _cut(text):
         is_header = statement.startswith("[")
         header = statement if is_header else header
         seen[header] += is_header
-        said = tomllib.loads(statement if is_header else f"{header}\n{statement}")
-        found.append((line, _numbered(said, seen[header] - 1) if header.startswith("[[") else said))
+        content = tomllib.loads(statement if is_header else f"{header}\n{statement}")
+        found.append((line, _numbered(content, seen[header] - 1) if header.startswith("[[") else content))
     return found
 
 
-def _numbered(said: dict[str, Any], number: int) -> dict[str, Any]:
-    """What stands below ``[[key]]``, as the entry of this number."""
-    [(key, inner)] = said.items()
+def _numbered(content: dict[str, Any], number: int) -> dict[str, Any]:
+    """The content below ``[[key]]`` as the entry with this number."""
+    [(key, inner)] = content.items()
     return {key: {number: inner[0]} if isinstance(inner, list) else _numbered(inner, number)}
 
 
 def _cut(text: str) -> Iterator[tuple[int, str]]:
-    """Statements with their first lines: a statement ends with a line, unless a bracket or text is open."""
+    """Statements with their first lines; a statement ends with the line, unless a bracket or text is open."""
     begin, line, depth = 0, 1, 0
     for token in TOKEN.finditer(f"{text}\n"):
         mark = token[0]

@@ -53,7 +53,7 @@ S = TypeVar("S", bound="Source")
 
 
 class Block(BaseModel):
-    """A block of study.toml; keys it does not know are mistakes."""
+    """A block of study.toml; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -65,7 +65,7 @@ class About(Block):
 
 
 class Source(Block):
-    """How to read a table. Formats have some of these keys each: those that their reader takes."""
+    """How to read a table. Each format has the keys that its reader accepts."""
 
     id: str | None = Field(default=None, description="Column of the subject's id.")
     visit: Text | None = Field(
@@ -74,18 +74,18 @@ class Source(Block):
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
     missing_codes: CodesPerColumn | None = Field(
         default=None,
-        description="Values that mean missing: [-4], or { 'ST*' = [-4], ... }; [] says that there are none.",
+        description="Values that mean missing: [-4], or { 'ST*' = [-4], ... }; [] declares none.",
     )
-    delimiter: str | None = Field(default=None, description="Left out, it is found out.")
-    decimal: Literal[".", ","] | None = Field(default=None, description="Left out, it is found out.")
+    delimiter: str | None = Field(default=None, description="Detected by default.")
+    decimal: Literal[".", ","] | None = Field(default=None, description="Detected by default.")
     thousands: Literal[".", ",", " ", "'"] | None = Field(
-        default=None, description="Mark between thousands. Left out, there is none."
+        default=None, description="Thousands separator; none by default."
     )
-    encoding: str | None = Field(default=None, description="Such as 'cp1252'. Left out, it is found out.")
+    encoding: str | None = Field(default=None, description="Such as 'cp1252'; detected by default.")
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the reader is told: the keys that were given, apart from those that are not for it."""
+        """Options for the reader: the keys that are set, except those of the study itself."""
         given = [key for key in type(self).model_fields if key in self.model_fields_set - NOT_OPTIONS]
         return {key: getattr(self, key) for key in given}
 
@@ -93,8 +93,8 @@ class Source(Block):
 class Survival(Block):
     """``survival = { time = "...", event = "..." }``."""
 
-    time: str = Field(description="Column of the time under observation.")
-    event: str = Field(description="Column that is 1 where the event was seen and 0 where it was not.")
+    time: str = Field(description="Column of the follow-up time.")
+    event: str = Field(description="Column of the event: 1 if observed, 0 if censored.")
 
 
 class Participants(Source):
@@ -102,7 +102,7 @@ class Participants(Source):
 
     path: File = Field(description="The table, relative to study.toml.")
     format: ParticipantsFormat = Field(
-        default=None, validate_default=True, description="Left out, it is guessed."
+        default=None, validate_default=True, description="Detected by default."
     )
     diagnosis: str | None = Field(default=None, description="Column of the diagnosis.")
     covariates: Names = Field(default=[], description="Columns such as age, sex, education and ICV.")
@@ -110,7 +110,7 @@ class Participants(Source):
     outcomes: Names = Field(default=[], description="Columns that clusters are compared on.")
     survival: Survival | None = Field(default=None, description="Time to an event, such as conversion.")
     categorical: Names = Field(
-        default=[], description="Columns whose cells are categories as they are written, even if numbers."
+        default=[], description="Columns that are categorical even if their cells are numbers."
     )
     levels: dict[str, dict[str, list[Code]]] = Field(
         default={}, description="Spellings of one level: { sex = { M = ['m', 'Male'] } }."
@@ -119,18 +119,18 @@ class Participants(Source):
     @field_validator("format", mode="before")
     @classmethod
     def _guess(cls, value: Any, info: ValidationInfo) -> Any:
-        """The format, where it is not given: any table will do."""
+        """Detect the format; by default a table."""
         found = readers.sniff(info.data["path"]) if value is None and "path" in info.data else value
         return found if value is not None or found in readers.participants_formats() else "table"
 
     @property
     def inputs(self) -> list[Path]:
-        """Files that are read."""
+        """Input files."""
         return [self.path]
 
     @property
     def named_columns(self) -> list[tuple[str, str]]:
-        """Pairs of key and column, for every column that the study speaks of."""
+        """Pairs of key and column, for every column that the study names."""
         pairs = [("diagnosis", self.diagnosis), ("site", self.site)]
         pairs += [("covariates", name) for name in self.covariates]
         pairs += [("outcomes", name) for name in self.outcomes]
@@ -147,10 +147,10 @@ class View(Source):
         default=None, min_length=1, description="Several files, instead of path."
     )
     format: Format = Field(
-        default=None, validate_default=True, description="Left out, it is guessed from the file."
+        default=None, validate_default=True, description="Detected from the file by default."
     )
     transform: Literal["none", "log", "log1p", "sqrt"] = Field(
-        default="none", description="Taken of all values."
+        default="none", description="Transformation of all values."
     )
     columns: Names | None = Field(
         default=None, description="Columns to keep: names, or patterns such as 'ST*'."
@@ -165,13 +165,17 @@ class View(Source):
     measures: Names | None = Field(default=None, description="FreeSurfer, UCSFFSX: such as ['thickness'].")
     hemispheres: Names | None = Field(default=None, description="FreeSurfer: such as ['lh', 'rh'].")
     longitudinal: bool | None = Field(default=None, description="FreeSurfer: read the longitudinal runs.")
-    global_measures: bool | None = Field(default=None, description="FreeSurfer: totals such as eTIV too.")
-    dictionary: File | None = Field(default=None, description="UCSFFSX: the table that names the ST codes.")
-    require_qc: bool | None = Field(default=None, description="UCSFFSX: only what passed quality control.")
-    min_maf: Annotated[float, Field(ge=0, le=0.5)] | None = Field(
-        default=None, description="PLINK: least minor allele frequency."
+    global_measures: bool | None = Field(
+        default=None, description="FreeSurfer: include global measures such as eTIV."
     )
-    min_call_rate: Share | None = Field(default=None, description="PLINK: least share of known calls.")
+    dictionary: File | None = Field(default=None, description="UCSFFSX: the table that names the ST codes.")
+    require_qc: bool | None = Field(
+        default=None, description="UCSFFSX: keep only runs that passed quality control."
+    )
+    min_maf: Annotated[float, Field(ge=0, le=0.5)] | None = Field(
+        default=None, description="PLINK: minimum minor allele frequency."
+    )
+    min_call_rate: Share | None = Field(default=None, description="PLINK: minimum call rate.")
     variants: Names | None = Field(default=None, description="PLINK: variants to keep.")
     modality: str | None = Field(default=None, description="h5mu: name of the modality.")
     layer: str | None = Field(default=None, description="h5ad, h5mu: layer to read instead of X.")
@@ -179,7 +183,7 @@ class View(Source):
     @field_validator("format", mode="before")
     @classmethod
     def _guess(cls, value: Any, info: ValidationInfo) -> Any:
-        """The format, where it is not given."""
+        """Detect the format."""
         files = [info.data.get("path"), *(info.data.get("paths") or [])]
         given = [path for path in files if path is not None]
         if value is not None or not given:  # no path is an error of its own
@@ -196,7 +200,7 @@ class View(Source):
 
     @property
     def inputs(self) -> list[Path]:
-        """Files and folders that are read."""
+        """Input files and folders."""
         return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
 
 
@@ -238,27 +242,29 @@ class Extended:
 
 
 class Preparation(Block):
-    """``[preparation]``: learned from training subjects and kept with the model."""
+    """``[preparation]``: fitted on training subjects and stored with the model."""
 
     impute: Literal["median", "knn"] = Field(
-        default="median", description="For cells missing in observed rows."
+        default="median", description="How missing cells of observed rows are imputed."
     )
-    n_neighbors: int = Field(default=5, ge=1, description="Of knn.")
+    n_neighbors: int = Field(default=5, ge=1, description="Number of neighbors for knn.")
     genotypes: Names = Field(
         default=[], description="Views of allele counts (0 to 2), besides those read from PLINK."
     )
-    residualise: Names = Field(default=[], description="Covariates whose effect is taken out of every view.")
+    residualise: Names = Field(default=[], description="Covariates whose effect is removed from every view.")
     residualise_on: Literal["controls", "all"] = Field(
-        default="controls", description="Who that is learned from."
+        default="controls", description="Subjects in whom these effects are estimated."
     )
-    controls: Codes = Field(default=[], description="The diagnosis that controls have, or several.")
-    harmonise: Literal["none", "combat"] = Field(default="none", description="Between sites.")
-    min_site: int = Field(default=5, ge=2, description="Subjects of smaller sites are left as they are.")
+    controls: Codes = Field(default=[], description="Diagnosis of the controls, or several diagnoses.")
+    harmonise: Literal["none", "combat"] = Field(default="none", description="Harmonisation between sites.")
+    min_site: int = Field(
+        default=5, ge=2, description="Minimum number of subjects; smaller sites are not harmonised."
+    )
     new_sites: Literal["error", "average"] = Field(
-        default="error", description="When new subjects come from sites not seen in training."
+        default="error", description="For new subjects from sites that are not in the training data."
     )
     standardise: bool = Field(
-        default=False, description="Features to variance one; scale of [model] does so, too."
+        default=False, description="Scale features to unit variance; scale of [model] does so, too."
     )
 
 
@@ -268,10 +274,10 @@ class Model(Block):
     n_clusters: int = Field(default=3, ge=2)
     kernel: KernelPerView = Field(default="diffusion", description="One, or { view = kernel, ... }.")
     lam: WeightPerView = Field(
-        default=10.0, description="Pull of the consensus; one, or { view = number, ... }."
+        default=10.0, description="Weight of the consensus; one, or { view = number, ... }."
     )
-    theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
-    gamma: Weight = Field(default=2.0, description="Large values even out the weights of views.")
+    theta: WeightPerView = Field(default=0.01, description="Smoothness; one, or { view = number, ... }.")
+    gamma: Weight = Field(default=2.0, description="Larger values make the weights of views more equal.")
     graph: Graph = "knn"
     membership: Membership = "simplex"
     sharpness: Share = 0.5
@@ -283,7 +289,7 @@ class Model(Block):
     inner_iter: int = Field(default=10, ge=1)
     max_iter: int = Field(default=200, ge=1)
     tol: Weight = 1e-4
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Same inputs and seed, same results.")
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Random seed.")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -297,7 +303,7 @@ class Ids(Block):
 
     match: Match = Field(
         default="exact",
-        description="adni: PTID, RID and BIDS name one subject; bids: sub-01, 01 and 1 do.",
+        description="adni: PTID, RID and BIDS ids of a subject match; bids: sub-01, 01 and 1 match.",
     )
 
 
@@ -308,7 +314,7 @@ class Report(Block):
 
 
 class Study(Block):
-    """The whole of study.toml.
+    """The content of study.toml.
 
     Examples
     --------
@@ -326,7 +332,7 @@ class Study(Block):
     _path: Path = PrivateAttr(Path("study.toml"))
 
     def model_post_init(self, context: Any) -> None:
-        """Remember the file."""
+        """Store the path of the file."""
         self._path = (context or {}).get("path", self._path)
 
     @property
@@ -341,7 +347,7 @@ class Study(Block):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """Parameters of `preparation.Plan`: the block, and what participants and views add to it."""
+        """Parameters of `preparation.Plan`, from the block, the participants and the views."""
         people, named = self.participants, self.preparation.genotypes
         read_as = {name: readers.FORMATS[view.format] for name, view in self.views.items()}
         return {

@@ -1,7 +1,6 @@
-"""study.toml: what a study consists of, read and checked before any data is.
+"""Read and check study.toml before any data is read.
 
-Every mistake becomes one line of a `StudyError`: file, line, key, what is wrong, and the nearest thing that
-would be right.
+Every error is one line of a `StudyError`: file, line, key, the problem, and the closest valid value.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 
 from viewloom.study import readers
 from viewloom.study.config.fields import Format, Kernel
-from viewloom.study.config.positions import Problem, Where, in_data, told
+from viewloom.study.config.positions import Problem, Where, in_data, messages
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.wording import CONTROL, nearest, quoted
@@ -26,9 +25,9 @@ __all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "
 
 VIEW_NAME = re.compile(r"\w[\w .+-]{0,63}")  # names of views become parts of file names
 LARGEST, MOST_DOTS = 2**17, 500  # bytes of a study file, and dots on one of its lines
-MOST_TOLD = 50  # mistakes
+MOST_ERRORS = 50
 NO_VIEWS = "; add a block [views.<name>] with a path"
-SYNTAX_HINTS = {  # what a line that is not TOML may hold -> the way out
+SYNTAX_HINTS = {  # pattern in a line that is not TOML -> hint
     "[\u201c\u201d\u201e\u2018\u2019]": "use straight quotes",
     r"\\": "write paths with / or between single quotes",
     r"=\s*[^\W\d]": "text needs quotes",
@@ -41,7 +40,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def read_study(path: str | Path) -> Study:
-    """Read study.toml and check all that can be checked without reading the data.
+    """Read study.toml and check everything that does not need the data.
 
     Parameters
     ----------
@@ -50,12 +49,12 @@ def read_study(path: str | Path) -> Study:
     Returns
     -------
     Study
-        With paths resolved and formats known.
+        With resolved paths and known formats.
 
     Raises
     ------
     StudyError
-        With one line per mistake.
+        With one line per error.
 
     Examples
     --------
@@ -71,37 +70,39 @@ def read_study(path: str | Path) -> Study:
 
 
 def parse_study(text: str, path: Path) -> Study:
-    """The study that a text describes, as if it were in the file of that path; see `read_study`."""
+    """Parse the text of a study file; relative paths start at the folder of `path`. See `read_study`."""
     if len(text.encode()) > LARGEST:
-        raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
+        raise StudyError(
+            f"{path.name}: more than {LARGEST // 1024} KiB, which is too large for a study file."
+        )
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
         found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
-        problems = list(islice(found, MOST_TOLD))
+        problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
-        raise StudyError(told(problems, text, path))
+        raise StudyError(messages(problems, text, path))
     return study
 
 
 def _text(path: Path) -> str:
     if CONTROL.search(str(path)):
-        raise StudyError(
-            "The path of the study file holds line breaks or other control characters; rename it."
-        )
+        raise StudyError("The path of the study file has line breaks or other control characters; rename it.")
     check_kind(path)
     try:
         if path.stat().st_size > LARGEST:
-            raise StudyError(f"{path.name}: more than {LARGEST // 1024} KiB, which no study file has.")
+            raise StudyError(
+                f"{path.name}: more than {LARGEST // 1024} KiB, which is too large for a study file."
+            )
         return path.read_text(encoding="utf-8-sig")
     except IsADirectoryError:
         raise StudyError(f"{path}: is a folder; give the study file in it.") from None
     except PermissionError:
-        raise StudyError(f"{path}: may not be read; ask for permission.") from None
+        raise StudyError(f"{path}: permission denied.") from None
     except OSError:
         raise StudyError(f"{path}: no such study file; `viewloom init` writes one.") from None
     except UnicodeDecodeError:
-        raise StudyError(f"{path.name}: not UTF-8; save it with encoding UTF-8.") from None
+        raise StudyError(f"{path.name}: not UTF-8; save it with the encoding UTF-8.") from None
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
@@ -109,34 +110,36 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        said, _, place = str(error).partition(" (at ")
+        reason, _, place = str(error).partition(" (at ")
         lines = text.split("\n")
         number = int(found.group(1)) if (found := re.match(r"line (\d+)", place)) else len(lines)
         hints = (hint for sign, hint in SYNTAX_HINTS.items() if re.search(sign, lines[number - 1]))
         hint = "".join(f"; {hint}" for hint in list(hints)[:1])
-        raise StudyError(f"{path.name}, line {number}: not valid TOML: {said}{hint}.") from None
+        raise StudyError(f"{path.name}, line {number}: not valid TOML: {reason}{hint}.") from None
     except (ValueError, RecursionError):
-        raise StudyError(f"{path.name}: not valid TOML: a number or a list goes beyond all bounds.") from None
+        raise StudyError(
+            f"{path.name}: not valid TOML: a number is too large, or lists are nested too deeply."
+        ) from None
 
 
 def _check_lines(text: str, path: Path) -> None:
-    """Refuse keys of very many parts, which take very long to read."""
+    """Refuse keys of very many parts, which take very long to parse."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.count(".") > MOST_DOTS:
             raise StudyError(f"{path.name}, line {number}: more than {MOST_DOTS} dots; break the line.")
 
 
 def _validated(data: dict[str, Any], path: Path) -> tuple[Study | None, list[Problem]]:
-    """The study, or what keeps the data from being one."""
+    """The study, or the errors in its data."""
     try:
         return Study.model_validate(data, context={"path": path, "folder": path.parent}), []
     except ValidationError as error:
-        problems = [_problem(found, data) for found in error.errors()[:MOST_TOLD]]
+        problems = [_problem(found, data) for found in error.errors()[:MOST_ERRORS]]
         return None, list({problem.where: problem for problem in reversed(problems)}.values())
 
 
 def _problem(error: Any, data: dict[str, Any]) -> Problem:
-    """One error of pydantic in the words of this file."""
+    """An error of pydantic in terms of study.toml."""
     where, kind, given = in_data(error["loc"], data), error["type"], error["input"]
     if kind == "missing":
         return Problem((*where, error["loc"][-1]), "is missing" + NO_VIEWS * (error["loc"] == ("views",)))
@@ -151,7 +154,7 @@ def _problem(error: Any, data: dict[str, Any]) -> Problem:
 
 
 def _instead(where: Where) -> str:
-    """What may have been meant by an unknown key: its neighbour here, or the block where it belongs."""
+    """A suggestion for an unknown key: a similar key, or the block where it belongs."""
     keys = list(_block(where[:-1]).model_fields)
     hint = nearest(where[-1], keys)
     homes = [block for block, model in BLOCKS.items() if where[-1] in model.model_fields]
@@ -160,14 +163,14 @@ def _instead(where: Where) -> str:
 
 
 def _block(where: Where) -> type[Block]:
-    """The model of the block at a place."""
+    """The model of a block."""
     name = ".".join(["views.<name>", *map(str, where[2:])] if where[:1] == ("views",) else map(str, where))
     block = BLOCKS.get(name, Study)
     return extended(block) if issubclass(block, Source) else block
 
 
 def _view_problems(study: Study) -> Iterator[Problem]:
-    """Blocks of views that are well-formed, yet cannot be read."""
+    """Errors in the blocks of views and participants."""
     if not study.views:
         yield Problem(("views",), f"there are none{NO_VIEWS}")
     if study.participants is not None:
@@ -177,14 +180,14 @@ def _view_problems(study: Study) -> Iterator[Problem]:
         if not VIEW_NAME.fullmatch(name):
             yield Problem(where, "names of views are up to 64 letters, digits, spaces and . + - _ only")
         if sum(name.casefold() == other.casefold() for other in study.views) > 1:
-            yield Problem(where, "another view has this name but for upper and lower case")
+            yield Problem(where, "another view has the same name, ignoring case")
         if (view.path is None) == (view.paths is None):
             yield Problem(where, "needs either path or paths")
         yield from _option_problems(view, view.format, where)
 
 
 def _option_problems(source: Source, format: str, where: Where) -> Iterator[Problem]:
-    """Options that the reader of this format does not have, and those it cannot do without."""
+    """Options that the reader of a format does not have, and required options that are missing."""
     known = readers.FORMATS[format].options
     for option in source.options:
         if option not in known:
@@ -197,7 +200,7 @@ def _option_problems(source: Source, format: str, where: Where) -> Iterator[Prob
 
 
 def _model_problems(study: Study) -> Iterator[Problem]:
-    """Settings per view whose views are not those of the study."""
+    """Settings per view that do not match the views of the study."""
     for key in ("kernel", "lam", "theta"):
         setting = getattr(study.model, key)
         if isinstance(setting, dict):
@@ -214,7 +217,7 @@ def _per_view_problems(setting: dict[str, Any], views: Iterable[str], where: Whe
 
 
 def _preparation_problems(study: Study) -> Iterator[Problem]:
-    """Preparation that needs columns which [participants] does not name."""
+    """Preparation that needs columns that [participants] does not name."""
     preparation, people = study.preparation, study.participants
     residualise, harmonise = ("preparation", "residualise"), ("preparation", "harmonise")
     covariates = people.covariates if people else []
@@ -228,7 +231,7 @@ def _preparation_problems(study: Study) -> Iterator[Problem]:
             yield Problem(("preparation", "genotypes"), f"there is no view {name!r}{hint}")
     on_controls = preparation.residualise and preparation.residualise_on == "controls"
     if on_controls and not (people and people.diagnosis and preparation.controls):
-        needs = "learning from controls needs preparation.controls and participants.diagnosis"
+        needs = "estimating effects in controls needs preparation.controls and participants.diagnosis"
         yield Problem(residualise, f"{needs}; or set residualise_on = 'all'")
     if preparation.harmonise != "none" and not (people and people.site):
         yield Problem(harmonise, f"{preparation.harmonise!r} needs participants.site")

@@ -1,1 +1,1 @@
-"""A first study.toml, drafted by looking at the files of a folder."""
+"""Draft a study.toml from the files of a folder."""

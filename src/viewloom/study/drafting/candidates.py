@@ -1,4 +1,4 @@
-"""Sources that a study may have: what the files of a folder are, one by one."""
+"""Possible sources of a study: the kind of each file in a folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers.plink import is_bed
 from viewloom.study.wording import counted
 
-MANY = 20  # files of like names; more are files of single subjects or regions
+MANY = 20  # files with similar names; more are files of single subjects or regions
 MOST_OPENED = 400  # files that may be tables
 SAMPLED = 3  # files of like names that are opened
 PEOPLE_NAMES = re.compile(
@@ -44,20 +44,20 @@ MRI = (
 
 @dataclass
 class Candidate:
-    """What may become a view.
+    """A possible view.
 
     Attributes
     ----------
     name : str
-        From which the view gets its name.
+        Name of the source, from which that of the view is derived.
     paths : list of Path
     format : str
     settings : dict
-        Keys for study.toml besides path and format.
+        Keys for study.toml in addition to path and format.
     ids, features : list of str
-        As far as they are known without reading everything.
-    said : list of str
-        What was decided, and why.
+        Those that are known without reading the whole file.
+    remarks : list of str
+        Remarks on the decisions, and the reasons.
     table : Table or None
     beside : list of Path
         Other files that belong to it.
@@ -69,14 +69,14 @@ class Candidate:
     settings: dict[str, Any] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     table: Table | None = None
     beside: list[Path] = field(default_factory=list)
 
 
 @dataclass
 class Found:
-    """What lies in a folder: sources, tables of participants, and why other files were passed over."""
+    """The content of a folder: sources, tables of participants, and the reasons why files are skipped."""
 
     folder: Path
     views: list[Candidate] = field(default_factory=list)
@@ -84,12 +84,12 @@ class Found:
     passed: list[tuple[str, str, int]] = field(default_factory=list)
 
     def pass_over(self, path: Path, why: str) -> None:
-        """Write down why a file is not used."""
+        """Record why a file is not used."""
         self.passed.append((path.relative_to(self.folder).as_posix(), why, 1))
 
 
 def find(folder: Path) -> Found:
-    """Look at all files of a folder."""
+    """Find the sources among the files of a folder."""
     tree, found = walk(folder), Found(folder)
     streams = find_streams(tree.files, folder)
     found.views += [_freesurfer(stream) for stream in streams]
@@ -106,7 +106,7 @@ def find(folder: Path) -> Found:
 
 
 def likely_people(table: Table) -> bool:
-    """Whether a table tells who the subjects are."""
+    """Whether a table is likely the table of participants."""
     if table.format not in readers.participants_formats():
         return False
     about = [name for name in table.clinical if name not in named(table.header, columns.OTHERS)]
@@ -115,16 +115,16 @@ def likely_people(table: Table) -> bool:
 
 
 def _freesurfer(stream: Streams) -> Candidate:
-    said = [f"FreeSurfer statistics of {counted(len(stream.subjects), 'subject')}, one folder each"]
+    remarks = [f"FreeSurfer statistics of {counted(len(stream.subjects), 'subject')}, one folder each"]
     if stream.lacking:
-        said.append(f"{counted(stream.lacking, 'folder')} without files of atlas {stream.atlas!r}")
+        remarks.append(f"{counted(stream.lacking, 'folder')} without files of atlas {stream.atlas!r}")
     return Candidate(
-        stream.root.name, [stream.root], "freesurfer", stream.settings, stream.subjects, said=said
+        stream.root.name, [stream.root], "freesurfer", stream.settings, stream.subjects, remarks=remarks
     )
 
 
 def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
-    """Candidates of all sets of .bed, .bim and .fam; returns the files that are thereby explained."""
+    """Candidates of all sets of .bed, .bim and .fam; returns the files of these sets."""
     explained: set[Path] = set()
     there = set(files)
     for bed in files:
@@ -133,13 +133,13 @@ def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
         explained.add(bed)
         others = [bed.with_suffix(suffix) for suffix in (".bim", ".fam")]
         lacking = [path.suffix for path in others if path not in there]
-        if kinds.unreadable_as(bed) in ("may not be read; ask for permission", "not a regular file"):
+        if kinds.unreadable_as(bed) in ("permission denied", "not a regular file"):
             found.pass_over(bed, str(kinds.unreadable_as(bed)))
         elif not is_bed(bed):
             found.pass_over(bed, "a list of intervals (BED of genome browsers), not PLINK genotypes")
         elif lacking:
             found.pass_over(
-                bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam go together"
+                bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam belong together"
             )
         else:
             explained.update(others)
@@ -159,12 +159,12 @@ def _plink(bed: Path, beside: list[Path]) -> Candidate:
         variants = len(features)
     elif ids:
         variants = (bed.stat().st_size - 3) // -(-len(ids) // 4)
-    said = [f"PLINK genotypes: {counted(len(ids), 'subject')}, {counted(variants, 'variant')}"]
-    return Candidate(bed.stem, [bed], "plink", dict(GENOTYPES), ids, features, said, beside=beside)
+    remarks = [f"PLINK genotypes: {counted(len(ids), 'subject')}, {counted(variants, 'variant')}"]
+    return Candidate(bed.stem, [bed], "plink", dict(GENOTYPES), ids, features, remarks, beside=beside)
 
 
 def _is_text(path: Path, found: Found) -> bool:
-    """Whether a file may be opened as a table; others are told or become candidates."""
+    """Whether a file may be a table; other files are skipped or become candidates."""
     if path.name == "study.toml":
         found.pass_over(path, "a study file of viewloom")
         return False
@@ -201,8 +201,8 @@ def _matrices(path: Path, found: Found) -> None:
         settings = {"modality": modality} if modality else {}
         name = path.stem if single else f"{path.stem}_{modality}"
         what = f"modality {modality!r}" if modality else "matrix"
-        said = [f"{what}: {counted(len(ids), 'observation')}, {counted(len(features), 'variable')}"]
-        found.views.append(Candidate(name, [path], path.suffix[1:].lower(), settings, ids, features, said))
+        remarks = [f"{what}: {counted(len(ids), 'observation')}, {counted(len(features), 'variable')}"]
+        found.views.append(Candidate(name, [path], path.suffix[1:].lower(), settings, ids, features, remarks))
 
 
 def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
@@ -217,7 +217,7 @@ def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
 
 
 def _look_at_texts(paths: Sequence[Path], found: Found) -> None:
-    """Candidates of all files that may be tables; of many files of like names only a few are opened."""
+    """Candidates of all files that may be tables; of many files with similar names only a few are opened."""
     opened: dict[Path, Table | Candidate | str] = {}
     late: list[Path] = []
     for alike in _alike(paths, found.folder):
@@ -246,19 +246,19 @@ def _alike(paths: Sequence[Path], folder: Path) -> list[list[Path]]:
 
 
 def _pass_alike(alike: Sequence[Path], found: Found) -> None:
-    """Say once what many files of like names are."""
+    """Record the reason for many files with similar names once."""
     sample = [_opened(path, ()) for path in (*alike[: SAMPLED - 1], alike[-1])]
     tables = [table for table in sample if isinstance(table, Table)]
     why = next((why for why in sample if isinstance(why, str)), "")
     if tables:
         rows = max(len(table.raw) for table in tables)
-        why = f"a table of {counted(rows, 'row')}, one of {len(alike)} files of like names"
-        why += ": a file per subject or region? make one table of them, one row per subject"
+        why = f"a table of {counted(rows, 'row')}, one of {len(alike)} files with similar names"
+        why += ": one file per subject or region? Combine them in one table with one row per subject"
     found.passed += [(path.relative_to(found.folder).as_posix(), why, 1) for path in alike]
 
 
 def _opened(path: Path, known: Iterable[str]) -> Table | Candidate | str:
-    """The table, or the view of a format with nothing to choose; or why it is none."""
+    """Read a table, or record why that is not possible."""
     try:
         format = readers.sniff(path)
         if format is not None and format not in SETTINGS:
@@ -288,7 +288,7 @@ def _by_reader(path: Path, format: str) -> Candidate | str:
 
 
 def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
-    """Of several columns of ids, that which other sources share comes first."""
+    """Put the id column that other sources share first."""
     for table in tables:
         if len(table.ids) > 1:
             seen = [
@@ -304,7 +304,7 @@ def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
 
 
 def _sort_in(path: Path, table: Table | Candidate | str, found: Found) -> None:
-    """Make a table of participants or a candidate of a table, or say why it is neither."""
+    """Add a table as participants or as a candidate, or record why it is neither."""
     if isinstance(table, Candidate):
         found.views.append(table)
         return
@@ -326,46 +326,48 @@ def _sort_in(path: Path, table: Table | Candidate | str, found: Found) -> None:
 
 
 def _nothing_in(table: Table) -> str:
-    """Why a table has nothing for a view."""
+    """The reason why a table has no features for a view."""
     if named(table.header, "fldname variable variablename fieldname field"):
         return "a data dictionary: it describes columns, not subjects"
     known = table.id in named(table.header, columns.IDS)
     what = f"a table of {counted(len(table.raw), 'row')}" + (f", ids in column {table.id!r}" if known else "")
     if not table.measures and not known:
-        return "text without columns of numbers: no table of subjects"
+        return "text without numeric columns: not a table of subjects"
     if not table.measures:
-        return f"{what}, without columns of numbers"
-    return f"{what}, with one column of numbers only ({table.measures[0]!r}); a view needs two"
+        return f"{what}, without numeric columns"
+    return f"{what}, with a single numeric column ({table.measures[0]!r}); a view needs two"
 
 
 def _table_view(table: Table) -> Candidate | None:
-    """The view that the measures of a table make; None without measures."""
+    """The view of the measures of a table; None without measures."""
     settings = SETTINGS[table.format](table)
     if settings is None:
         return None
-    said = [f"{counted(len(table.subjects()), 'subject')}{'' if table.whole else ' in the first lines'}"]
+    remarks = [
+        f"{counted(len(table.subjects()), 'subject')}{'' if table.complete else ' in the first lines'}"
+    ]
     features = table.measures if table.format in ("table", "plink-raw", "freesurfer-table") else []
     if table.format == "freesurfer-table":
         features = [f"{table.header[0]} {name}" for name in features]
-    said[0] += f", {counted(len(features), 'column')} of numbers" if table.format == "table" else ""
-    said[0] += (
+    remarks[0] += f", {counted(len(features), 'numeric column')}" if table.format == "table" else ""
+    remarks[0] += (
         f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
     )
     if table.format == "table":
-        said += [*table.visits.said, *_session_note(table), *why_excluded(table)]
+        remarks += [*table.visits.remarks, *_session_note(table), *why_excluded(table)]
     elif table.format == "long":
-        said += [*table.visits.said]
+        remarks += [*table.visits.remarks]
     return Candidate(
-        table.path.stem, [table.path], table.format, settings, table.subjects(), features, said, table
+        table.path.stem, [table.path], table.format, settings, table.subjects(), features, remarks, table
     )
 
 
 def _session_note(table: Table) -> Iterator[str]:
-    """What to say of ids that name sessions."""
+    """Remark on ids that include sessions."""
     ids = table.subjects()
     plain = {columns.SESSIONS.sub("", id) for id in ids}
     if len(plain) < len(ids):
-        yield f"ids name sessions: {len(plain)} subjects have {len(ids)} rows; each row counts as a subject"
+        yield f"ids include sessions: {len(plain)} subjects, {len(ids)} rows; each row counts as a subject"
 
 
 def _table_settings(table: Table) -> dict[str, Any] | None:
@@ -380,7 +382,7 @@ def _table_settings(table: Table) -> dict[str, Any] | None:
 
 
 def _as_pattern(name: str, header: Sequence[str]) -> str:
-    """A name as a pattern that fits it alone."""
+    """A name as a pattern that matches only itself."""
     if not re.search(r"[*?[]", name) or not any(
         fnmatchcase(other, name) for other in header if other != name
     ):

@@ -1,4 +1,4 @@
-"""What columns may be, from their names and from what is in them."""
+"""Roles of columns, from their names and their content."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 
 from viewloom.study.readers.frames import as_numbers, as_text
 from viewloom.study.readers.text import ROW_NAMES
-from viewloom.study.readers.visits import plain
+from viewloom.study.wording import folded
 
-# names of columns in lower case, without spaces and punctuation, the likeliest first
+# names of columns in lower case, without spaces and punctuation, the most likely first
 IDS = (
     "participantid subjectid srcsubjectid rid ptid bblid subject participant subjid subid subj sub "
     "idsubject idsubj idparticipant subjectcode subjectidentifier subjectnumber subjectkey subjectno "
@@ -20,7 +20,7 @@ IDS = (
     "recordid caseid guid sampleid sample samplename barcode submitterid donor donorid mrid personid "
     "person bidsid names name code mriid scanid imageid fid"
 )
-UNNAMED = f"{plain(ROW_NAMES)} unnamed0 column1 x index"
+UNNAMED = f"{folded(ROW_NAMES)} unnamed0 column1 x index"
 DIAGNOSIS = (
     "dx dxbl diagnosis dxgroup diagnosisbl diag group researchgroup diagnosticgroup clinicalgroup "
     "patientgroup studygroup dxchange casecontrol condition disease status clinicalstatus phenotype "
@@ -31,7 +31,7 @@ COVARIATES = (
     "entryage ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu icv "
     "etiv tiv estimatedtotalintracranialvol estimatedtotalintracranialvolume"
 )
-OTHERS = (  # about the subject and no measures of a view, but seldom taken out of views either
+OTHERS = (  # describe the subject, but are neither measures nor usual covariates
     "hand handedness handednesscategory race ethnicity ethnic ptethcat ptraccat ptmarry height weight "
     "bmi dob dateofbirth birthdate birthyear yearofbirth ses agedeath cohort phase protocol colprot "
     "origprot examdate scandate date time"
@@ -52,18 +52,18 @@ SESSIONS = re.compile(r"(?i)_ses-[0-9a-z]+$")
 
 
 def named(header: Iterable[str], names: str) -> list[str]:
-    """Columns that go by one of these names, the likeliest first; case, spaces and punctuation do not count.
+    """Columns with one of these names, the most likely first; case, spaces and punctuation are ignored.
 
     >>> named(["AGE", "iD", "Subject ID"], "subjectid id")
     ['Subject ID', 'iD']
     """
     known = names.split()
-    found = [name for name in header if plain(name) in known]
-    return sorted(found, key=lambda name: known.index(plain(name)))
+    found = [name for name in header if folded(name) in known]
+    return sorted(found, key=lambda name: known.index(folded(name)))
 
 
 def may_be_ids(cells: pd.Series) -> bool:
-    """Whether all cells are filled with text or whole numbers."""
+    """Whether all cells have text or integers."""
     text = as_text(cells)
     return bool(text.notna().all()) and not _decimals(text).any()
 
@@ -75,12 +75,12 @@ def counts_rows(cells: pd.Series) -> bool:
 
 
 def _decimals(text: pd.Series) -> pd.Series:
-    """Cells such as 0.25; 2.0 is a whole number that a spreadsheet has written so."""
+    """Cells such as 0.25; 2.0 is an integer in the format of spreadsheets."""
     return text.str.fullmatch(r"[-+]?\d*[.,]\d+(?:e[-+]?\d+)?", case=False) & ~text.str.fullmatch(r"\d+\.0")
 
 
 def is_diagnosis(cells: pd.Series) -> bool:
-    """Whether there are a few groups of several subjects each."""
+    """Whether there are a few groups of several subjects."""
     levels = as_text(cells).nunique()
     return 2 <= levels <= MOST_DIAGNOSES and levels <= len(cells) / 2
 
@@ -92,7 +92,7 @@ def is_site(cells: pd.Series) -> bool:
 
 
 def is_covariate(cells: pd.Series) -> bool:
-    """Whether a column holds numbers, or a few categories."""
+    """Whether a column has numbers, or a few categories."""
     text = as_text(cells)
     return bool(text.notna().any()) and (
         as_numbers(cells).notna().sum() == text.notna().sum() or is_few(text)
@@ -105,7 +105,7 @@ def is_few(text: pd.Series) -> bool:
 
 
 def mostly_numbers(raw: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Columns that hold text in a few cells only."""
+    """Columns with text in a few cells only."""
     filled = {name: int(raw[name].notna().sum()) for name in names}
     return [
         name for name in names if filled[name] and as_numbers(raw[name]).notna().sum() > MOSTLY * filled[name]

@@ -1,7 +1,7 @@
-"""A first study.toml, written by looking at the files that are there.
+"""Draft a study.toml from the files of a folder.
 
-Names of files and columns, visit codes and counts are all it tells; choices that are not clear stay comments.
-What is drafted was tried: `check` accepts it.
+The draft has names of files and columns, visit codes and counts; ambiguous choices are comments. `check` has
+accepted it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from viewloom.study.drafting.text import comment, passed_lines, study_text, used
 from viewloom.study.drafting.trial import tried
 from viewloom.study.errors import StudyError
 
-NOTHING = "no study can be drafted from these files; the manual lists the formats."
+NOTHING = "no study can be drafted from these files; the documentation lists the formats."
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Draft:
     Attributes
     ----------
     text : str
-        Of study.toml.
+        Text of study.toml.
     used, passed : list of str
-        One line per file or group of files: what it is used as, or why it is not used.
+        One line per file or group of files: how it is used, or why it is not.
     """
 
     text: str
@@ -36,12 +36,12 @@ class Draft:
 
 
 def draft(folder: str | Path) -> Draft:
-    """Draft a study.toml for the files of a folder, which `check` accepts as it stands.
+    """Draft a study.toml for the files of a folder, which `check` accepts.
 
     Parameters
     ----------
     folder : str or Path
-        Its files and those of its subfolders are looked at.
+        Its files and those of its subfolders are read.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def draft(folder: str | Path) -> Draft:
     Raises
     ------
     StudyError
-        Where no study can be made of the files, with one line per file that says why.
+        If no study can be drafted, with one line per file that gives the reason.
     """
     given, folder = folder, Path(folder).resolve()
     if not folder.is_dir():

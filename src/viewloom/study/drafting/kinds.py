@@ -1,34 +1,34 @@
-"""What a file is, from its name and first bytes, where no reader knows it."""
+"""The kind of a file that no reader supports, from its name and first bytes."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-HEAD = 4096  # bytes that are looked at
+HEAD = 4096  # bytes that are read
 CSV = "save the sheet as CSV"
-TO_BED = "not read yet; plink2 --make-bed writes what is read"
-EXPORT = "not read yet; export it as CSV"
+TO_BED = "not supported; convert it with plink2 --make-bed"
+EXPORT = "not supported; export it as CSV"
 UNPACK = "unpack it first"
-NO_TABLE = "no table of subjects"
-NAMED = {  # ends of names -> what it is, and the way out
-    ".xlsx .xls .xlsm .xlsb .ods": f"an Excel workbook: not read yet; {CSV}",
+NO_TABLE = "not a table of subjects"
+NAMED = {  # suffixes -> kind, and solution
+    ".xlsx .xls .xlsm .xlsb .ods": f"an Excel workbook: not supported; {CSV}",
     ".sav .zsav .por": f"an SPSS file: {EXPORT}",
     ".dta": f"a Stata file: {EXPORT}",
     ".sas7bdat .xpt": f"a SAS file: {EXPORT}",
-    ".rds .rdata .rda": "a file of R: not read yet; export the table with write.csv",
+    ".rds .rdata .rda": "an R file: not supported; export the table with write.csv",
     ".mat": f"a MATLAB file: {EXPORT}",
-    ".npy .npz .pkl .pickle .joblib .pt .feather .arrow": "arrays: not read yet; export them as CSV",
-    ".h5 .hdf5 .hdf .nwb .loom .zarr": "HDF5 of a layout that is not known; .h5ad and .h5mu are read",
+    ".npy .npz .pkl .pickle .joblib .pt .feather .arrow": "arrays: not supported; export them as CSV",
+    ".h5 .hdf5 .hdf .nwb .loom .zarr": "HDF5 of an unknown layout; .h5ad and .h5mu are supported",
     ".pgen .pvar .psam .pvar.zst .pgen.pgi": f"PLINK 2 genotypes: {TO_BED}",
     ".vcf .vcf.gz .bcf .vcf.bgz": f"variant calls (VCF): {TO_BED}",
     ".bgen .gen .gen.gz .sample .haps": f"imputed genotypes: {TO_BED}",
-    ".ped .map .tped .tfam .lgen": "genotypes as text: not read yet; plink --make-bed converts them",
+    ".ped .map .tped .tfam .lgen": "genotypes as text: not supported; convert them with plink --make-bed",
     ".bim .fam": "part of a PLINK set without its .bed",
     ".zip .tar .tgz .tar.gz .tar.bz2 .tar.xz .7z .rar": f"an archive; {UNPACK}",
     ".nii .nii.gz .mgz .mgh .gii .dcm .hdr .img .mif .mnc .nrrd .annot .label .surf .ctab .lta .xfm .m3z "
     ".trk .tck .fif .edf .bdf .vhdr .vmrk .eeg .set .fdt .bval .bvec": f"an image or recording: {NO_TABLE}",
-    ".png .jpg .jpeg .gif .tif .tiff .svg .bmp .eps": f"a picture: {NO_TABLE}",
+    ".png .jpg .jpeg .gif .tif .tiff .svg .bmp .eps": f"an image file: {NO_TABLE}",
     ".pdf .doc .docx .odt .rtf .ppt .pptx .tex .md .rst .html .htm .bib": f"a document: {NO_TABLE}",
     ".json .yaml .yml .toml .xml .ini .cfg .jsonl": f"settings or metadata: {NO_TABLE}",
     ".py .r .rmd .m .sh .ipynb .do .sas .js .c .cpp .jl .bat .make .pyc .so": f"a program: {NO_TABLE}",
@@ -37,7 +37,7 @@ NAMED = {  # ends of names -> what it is, and the way out
     ".db .sqlite .sqlite3 .mdb .accdb": f"a database: {EXPORT}",
     ".gz .bz2 .xz .zst": f"compressed; {UNPACK}",
 }  # fmt: skip
-BIDS = {  # ends of names that BIDS gives to tables which have no row per subject
+BIDS = {  # suffixes of BIDS tables without one row per subject
     "events": "events of a recording",
     "channels": "channels of a recording",
     "electrodes": "electrodes of a recording",
@@ -53,20 +53,20 @@ BIDS = {  # ends of names that BIDS gives to tables which have no row per subjec
 }
 MAGIC = {
     b"PK\x03\x04": f"a zip file or workbook; {UNPACK}, or {CSV}",
-    b"\xd0\xcf\x11\xe0": f"an old Office file: not read yet; {CSV}",
+    b"\xd0\xcf\x11\xe0": f"an old Office file: not supported; {CSV}",
     b"\x1f\x8b": f"compressed; {UNPACK}",
     b"BZh": f"compressed; {UNPACK}",
     b"\xfd7zXZ": f"compressed; {UNPACK}",
-    b"\x89HDF": "HDF5 of a layout that is not known; .h5ad and .h5mu are read",
+    b"\x89HDF": "HDF5 of an unknown layout; .h5ad and .h5mu are supported",
     b"MATLAB": f"a MATLAB file: {EXPORT}",
     b"$FL2": f"an SPSS file: {EXPORT}",
     b"%PDF": f"a document: {NO_TABLE}",
-    b"\x89PNG": f"a picture: {NO_TABLE}",
-    b"RDX": "a file of R: not read yet; export the table with write.csv",
+    b"\x89PNG": f"an image file: {NO_TABLE}",
+    b"RDX": "an R file: not supported; export the table with write.csv",
     b"<!DOCTYPE": f"a web page: {NO_TABLE}; was the download refused?",
     b"<html": f"a web page: {NO_TABLE}; was the download refused?",
-    b"version https://git-lfs": "a pointer of Git LFS; fetch the file with git lfs pull",
-    b"/annex/objects": "a pointer of git-annex; fetch the file with datalad get",
+    b"version https://git-lfs": "a Git LFS pointer; fetch the file with git lfs pull",
+    b"/annex/objects": "a git-annex pointer; fetch the file with datalad get",
 }
 TEXTS = re.compile(
     r"(?i)(readme|changes|license|licence|authors|citation|copying|notice|makefile|dockerfile)\b.*"
@@ -75,10 +75,10 @@ KNOWN = {end: what for ends, what in NAMED.items() for end in ends.split()}
 
 
 def known_as(path: Path) -> str | None:
-    """What a file is by its name, where that settles it.
+    """The kind of a file by its name, or None.
 
     >>> known_as(Path("brain.nii.gz")), known_as(Path("rois.csv"))
-    ('an image or recording: no table of subjects', None)
+    ('an image or recording: not a table of subjects', None)
     """
     name = path.name.casefold()
     if TEXTS.fullmatch(path.name) and path.suffix.casefold() not in (".csv", ".tsv"):
@@ -93,16 +93,16 @@ def known_as(path: Path) -> str | None:
 
 
 def unreadable_as(path: Path) -> str | None:
-    """Why the bytes of a file cannot be a table; None where they may be."""
+    """Why a file cannot be a table, from its first bytes; None if it may be."""
     if path.is_symlink() and not path.exists():
-        return "a link to a file that is not here (datalad get, or git annex get, fetches it)"
+        return "a link to a missing file (fetch it with datalad get or git annex get)"
     if not path.is_file():
         return "not a regular file"
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
     except PermissionError:
-        return "may not be read; ask for permission"
+        return "permission denied"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     return _bytes_as(head)
@@ -115,4 +115,4 @@ def _bytes_as(head: bytes) -> str | None:
         if head.startswith(mark):
             return what
     utf16 = head.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return "not a text file, and of no kind that is known" if b"\0" in head and not utf16 else None
+    return "not a text file, and of unknown kind" if b"\0" in head and not utf16 else None

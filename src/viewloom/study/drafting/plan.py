@@ -1,4 +1,4 @@
-"""From sources to a study: which files make one view, who the participants are, what belongs together."""
+"""From sources to a study: files of a view, participants, and matching of ids."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from viewloom.study.drafting.tables import Table
 from viewloom.study.ids import canonical_ids, styles_of
 from viewloom.study.wording import counted
 
-SAME = 0.9  # share of columns in common, from which tables hold the same measures
-ALIKE = 0.5  # share of columns in common, from which tables of other subjects are one view
+SAME = 0.9  # share of common columns from which tables have the same measures
+ALIKE = 0.5  # share of common columns from which tables of other subjects are one view
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
 
 
@@ -33,23 +33,23 @@ class Block:
     name : str
     settings : dict
         Its keys and values, path or paths and format first.
-    said : list of str
-        What was decided, written above the block.
+    remarks : list of str
+        Remarks on the decisions, written above the block.
     others : dict of str to list of str
-        Other values a key might have, written behind it.
+        Alternative values of a key, written after it.
     ids : Index
-        Ids as matched; of large files those that are known.
+        Canonical ids; for large files those that are known.
     files : list of Path
-        Files that are thereby used.
+        Files of the block.
     off : str
-        Why the block is a comment; empty where it is not.
+        Why the block is a comment; empty if it is not.
     spare : bool
-        Whether it may be used where nothing else can.
+        Whether it may be used if there is no other view.
     """
 
     name: str
     settings: dict[str, Any]
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     others: dict[str, list[str]] = field(default_factory=dict)
     ids: pd.Index = field(default_factory=lambda: pd.Index([], dtype=str))
     files: list[Path] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Block:
 
 @dataclass
 class Plan:
-    """A study in the making."""
+    """A draft of a study."""
 
     folder: Path
     views: list[Block] = field(default_factory=list)
@@ -88,7 +88,7 @@ def make_plan(found: Found) -> Plan:
         for view, name in zip([*groups, *clashes], names, strict=True)
     ]
     for view, block in zip(clashes, blocks[len(groups) :], strict=True):
-        block.off = view.said.pop(0)
+        block.off = view.remarks.pop(0)
     plan.views = blocks
     if people:
         _add_people(plan, people, found, any(not block.off for block in blocks))
@@ -97,7 +97,7 @@ def make_plan(found: Found) -> Plan:
 
 
 def ranked_people(tables: Sequence[Table]) -> list[Table]:
-    """Tables of participants, the likeliest first."""
+    """Tables of participants, the most likely first."""
 
     def rank(table: Table) -> tuple[bool, bool, bool, int, int]:
         diagnosis = bool(table.roles(columns.DIAGNOSIS))
@@ -113,7 +113,7 @@ def _name(view: Candidate) -> str:
 
 
 def _names(stems: Iterable[str]) -> list[str]:
-    """Names that are allowed and differ."""
+    """Valid and unique names."""
     names: list[str] = []
     for stem in stems:
         name = re.sub(r"[^\w+-]+", "_", stem)[:50].strip("_+-") or "view"
@@ -128,7 +128,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
-    """PLINK sets of the same subjects and other variants, named but for a number alike, as one."""
+    """Merge PLINK sets of the same subjects and other variants whose names differ in a number."""
     kept: list[Candidate] = []
     for view in views:
         partner = next((other for other in kept if _same_subjects_other_variants(other, view)), None)
@@ -142,7 +142,7 @@ def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
             re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", partner.paths[0].stem) or "genotypes"
         )
         count = len(partner.paths)
-        partner.said[0] = (
+        partner.remarks[0] = (
             f"PLINK genotypes in {count} files, one per chromosome: {counted(len(partner.ids), 'subject')}"
         )
     for view in kept:
@@ -164,7 +164,7 @@ def _without_number(path: Path) -> str:
 
 
 def _tables_of_freesurfer(views: Sequence[Candidate]) -> list[Candidate]:
-    """Tables of FreeSurfer in one folder as one view, unless they say the same twice."""
+    """Tables of FreeSurfer in one folder as one view, unless they have duplicate measures."""
     kept: list[Candidate] = []
     members: dict[int, list[Candidate]] = {}
     for view in views:
@@ -179,7 +179,7 @@ def _tables_of_freesurfer(views: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _goes_with(view: Candidate, other: Candidate, members: Sequence[Candidate]) -> bool:
-    """Whether a table is linked to those of a view, none of which has the same measures of its subjects."""
+    """Whether a table shares subjects with those of a view, but no measures of these subjects."""
     if not view.format == other.format == "freesurfer-table" or view.paths[0].parent != other.paths[0].parent:
         return False
     same = [member for member in members if _share(set(view.features), set(member.features)) >= ALIKE]
@@ -189,14 +189,14 @@ def _goes_with(view: Candidate, other: Candidate, members: Sequence[Candidate]) 
 
 def _side_by_side(tables: Sequence[Candidate]) -> Candidate:
     ids = list(dict.fromkeys(id for table in tables for id in table.ids))
-    said = [f"{len(tables)} tables of FreeSurfer, {counted(len(ids), 'subject')}"]
+    remarks = [f"{len(tables)} tables of FreeSurfer, {counted(len(ids), 'subject')}"]
     features = [name for table in tables for name in table.features]
     paths = [path for table in tables for path in table.paths]
-    return replace(tables[0], name="freesurfer", paths=paths, ids=ids, features=features, said=said)
+    return replace(tables[0], name="freesurfer", paths=paths, ids=ids, features=features, remarks=remarks)
 
 
 def _joined_rows(views: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
-    """Views, with files of the same columns and other subjects as one; and those whose subjects clash."""
+    """Views, with files of the same columns and other subjects merged; and views with common subjects."""
     kept: list[Candidate] = []
     clashes: list[Candidate] = []
     for view in views:
@@ -214,7 +214,7 @@ def _joined_rows(views: Sequence[Candidate]) -> tuple[list[Candidate], list[Cand
 
 
 def _nearest(view: Candidate, kept: Sequence[Candidate]) -> tuple[Candidate | None, float]:
-    """The view with most columns in common that could be read with the same settings."""
+    """The view with most common columns that can be read with the same settings."""
     shares = {
         n: _share(set(view.features), set(other.features))
         for n, other in enumerate(kept)
@@ -226,7 +226,7 @@ def _nearest(view: Candidate, kept: Sequence[Candidate]) -> tuple[Candidate | No
 
 
 def _held(view: Candidate, other: Candidate) -> float:
-    """The share of a view's columns that the other has, too."""
+    """The share of the columns of a view that another view has."""
     return len(set(view.features) & set(other.features)) / max(len(set(view.features)), 1)
 
 
@@ -240,19 +240,19 @@ def _share(one: set[str], other: set[str]) -> float:
 
 
 def _stack(view: Candidate, more: Candidate) -> None:
-    """One view over both files."""
+    """One view of both files."""
     view.paths += more.paths
     view.beside += more.beside
     view.ids = [*view.ids, *more.ids]
     exclude = list(dict.fromkeys([*view.settings.get("exclude", []), *more.settings.get("exclude", [])]))
     if exclude:
         view.settings["exclude"] = exclude
-    other = [f"{path.name}: the same columns, other subjects: one view over both" for path in more.paths]
-    view.said += other
+    other = [f"{path.name}: the same columns, other subjects: one view of both files" for path in more.paths]
+    view.remarks += other
 
 
 def _clash(view: Candidate, partner: Candidate) -> Candidate:
-    """A view beside one of the same columns and subjects, with the reason in front of what is said."""
+    """A view with the columns and subjects of another, with the reason as its first remark."""
     shared = len(set(view.ids) & set(partner.ids))
     other = partner.paths[0].name
     if _equal_measures(view, partner):
@@ -261,14 +261,14 @@ def _clash(view: Candidate, partner: Candidate) -> Candidate:
         why = (
             f"not joined: it has the columns of {other} and {counted(shared, 'subject')} in common with it. "
             "Another visit, another measure, or a cohort whose ids coincide? If subjects differ, make their "
-            "ids differ and list both files in paths; if it is another measure, remove the marks of comment"
+            "ids differ and list both files in paths; if it is another measure, uncomment the block"
         )
-    view.said.insert(0, why)
+    view.remarks.insert(0, why)
     return view
 
 
 def _equal_measures(view: Candidate, partner: Candidate) -> bool:
-    """Whether two tables hold the same numbers for the same subjects."""
+    """Whether two tables have the same numbers for the same subjects."""
     if view.table is None or partner.table is None or len(view.paths) + len(partner.paths) > 2:
         return False
     shared = [name for name in view.table.measures if name in set(partner.table.measures)]
@@ -282,7 +282,7 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
 
 
 def _match(views: Sequence[Candidate], people: Sequence[Table]) -> str:
-    """How ids are matched: the plainest way in which most pairs of sources find most subjects."""
+    """How ids are matched: the simplest style that links most pairs of sources and most subjects."""
     headers = [view.table.header for view in views if view.table] + [table.header for table in people]
     asked = [readers.FORMATS[view.format].ids for view in views]
     if any(asked) or any(named(header, "rid ptid") for header in headers):
@@ -294,11 +294,11 @@ def _match(views: Sequence[Candidate], people: Sequence[Table]) -> str:
 
 
 def _score(sources: Sequence[Sequence[str]], style: str) -> tuple[int, int]:
-    """Pairs of sources that are linked, and by how many subjects; nothing if a style confuses subjects."""
-    spelt = [canonical_ids(source, style) for source in sources]
-    if any(ids.has_duplicates for ids in spelt):
+    """The number of linked pairs of sources, and of common subjects; 0 if a style merges subjects."""
+    canonical = [canonical_ids(source, style) for source in sources]
+    if any(ids.has_duplicates for ids in canonical):
         return (-1, 0)
-    shared = [len(set(one) & set(other)) for one, other in combinations(spelt, 2)]
+    shared = [len(set(one) & set(other)) for one, other in combinations(canonical, 2)]
     return sum(count > 0 for count in shared), sum(shared)
 
 
@@ -308,11 +308,11 @@ def _block(view: Candidate, name: str, folder: Path, match: str) -> Block:
     others = {"id": view.table.ids[1:]} if view.table is not None and "id" in view.settings else {}
     settings = {**where, "format": view.format, **view.settings}
     files = [*view.paths, *view.beside]
-    return Block(name, settings, view.said, others, canonical_ids(view.ids, match), files)
+    return Block(name, settings, view.remarks, others, canonical_ids(view.ids, match), files)
 
 
 def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: bool) -> None:
-    """The block of participants, and the view that its measures may make."""
+    """The block of participants, and a view of its measures."""
     table = people[0]
     plan.people = people_block(table, found.folder, plan.match)
     used = {path for view in plan.views for path in view.files}
@@ -321,10 +321,10 @@ def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: 
     for view in own:
         name = _names([*(block.name for block in plan.views), "features"])[-1]
         block = _block(view, name, found.folder, plan.match)
-        block.off = "the measures of the table of participants; remove the marks of comment to use them"
+        block.off = "the measures of the table of participants; uncomment them to use them"
         block.off, block.spare = (block.off, True) if other_views else ("", False)
         plan.views.append(block)
-    too = f"a table of participants, too; {table.path.name} was taken"
+    too = f"also a table of participants; {table.path.name} is used"
     for other in people[1:]:
         if other.path not in used:
             plan.passed.append((other.path.relative_to(found.folder).as_posix(), too, 1))
@@ -332,7 +332,7 @@ def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: 
 
 
 def people_block(table: Table, folder: Path, match: str) -> Block:
-    """The columns of participants that are clear."""
+    """The block of participants, with the columns whose roles are clear."""
     settings: dict[str, Any] = {
         "path": table.path.relative_to(folder).as_posix(), "format": table.format, "id": table.id,
     }  # fmt: skip
@@ -342,20 +342,25 @@ def people_block(table: Table, folder: Path, match: str) -> Block:
     settings["covariates"] = table.roles(columns.COVARIATES)
     settings["outcomes"] = table.roles(columns.OUTCOMES)
     others = {"id": table.ids[1:], "diagnosis": diagnosis[1:], "site": site[1:]}
-    said = [f"{counted(len(table.subjects()), 'subject')}, ids in column {table.id!r}", *table.visits.said]
-    return Block("participants", settings, said, others, canonical_ids(table.subjects(), match), [table.path])
+    remarks = [
+        f"{counted(len(table.subjects()), 'subject')}, ids in column {table.id!r}",
+        *table.visits.remarks,
+    ]
+    return Block(
+        "participants", settings, remarks, others, canonical_ids(table.subjects(), match), [table.path]
+    )
 
 
 def _set_phenotypes_aside(plan: Plan) -> None:
-    """Questionnaires of BIDS are views only where there is nothing else."""
+    """Use BIDS questionnaires as views only if there are no others."""
     clinical = {
         path for view in plan.active for path in view.files if any(map(PHENOTYPE.fullmatch, _places(view)))
     }
-    _set_aside(plan, clinical, "assessments (folder phenotype): remove the marks of comment to use them, too")
+    _set_aside(plan, clinical, "assessments (folder phenotype): uncomment them to use them as well")
 
 
 def _set_aside(plan: Plan, files: set[Path], why: str) -> None:
-    """Switch off views of some files, if there are others."""
+    """Disable views of some files if there are others."""
     chosen = [view for view in plan.active if files.intersection(view.files)]
     if len(chosen) < len(plan.active):
         for view in chosen:

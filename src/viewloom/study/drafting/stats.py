@@ -1,4 +1,4 @@
-"""FreeSurfer output: folders of subjects with their stats files, found anywhere in a tree."""
+"""FreeSurfer output: folders of subjects with stats files, anywhere in a tree."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NO_PARCELS = (
     "BA",
     "entorhinal",
     "aparc.pial",
-)  # begins of names that hold no such parcellation
+)  # prefixes of other parcellations
 OUTPUT = ("mri", "surf", "label", "scripts", "touch", "tmp", "stats", "trash")  # folders of a subject
-PEEKED = 300  # stats folders whose files are looked into
+PEEKED = 300  # stats folders whose files are read
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Streams:
     Attributes
     ----------
     root : Path
-        What the reader is given.
+        Path for the reader.
     files : list of Path
         Every file below the subjects.
     subjects : list of str
@@ -49,21 +49,21 @@ class Streams:
     atlas: str = "aparc"
 
     def is_read(self, path: Path) -> bool:
-        """Whether the reader takes a file."""
+        """Whether the reader uses a file."""
         if any(part.startswith(NOT_SUBJECTS) for part in path.relative_to(self.root).parts):
             return False
         ends = [*ASEG, f"lh.{self.atlas}.stats", f"rh.{self.atlas}.stats"]
         return any(path.name == end or path.name.endswith((f".{end}", f"_{end}")) for end in ends)
 
     def passed(self, folder: Path) -> list[tuple[str, str, int]]:
-        """Other output of FreeSurfer, told by its place within the folders of subjects."""
+        """Other output of FreeSurfer, by its path in the folders of subjects."""
         other = [path for path in self.files if not self.is_read(path)]
         stats = [path for path in other if path.suffix == ".stats"]
         names = sorted({re.sub(r"^[lr]h\.", "?h.", path.name) for path in stats})
         where = self.root.relative_to(folder).as_posix()
         label = "*" if where == "." else f"{where}/*"
         read = f"only aseg.stats and ?h.{self.atlas}.stats are read; see atlas"
-        told = [
+        entries = [
             (
                 f"{label}/stats",
                 f"FreeSurfer statistics that are not read ({', '.join(names)}); {read}",
@@ -71,7 +71,7 @@ class Streams:
             )
         ]
         rest = (f"{label}", "other output of FreeSurfer (images, surfaces, logs)", len(other) - len(stats))
-        return [entry for entry in (*told, rest) if entry[2]]
+        return [entry for entry in (*entries, rest) if entry[2]]
 
 
 def find_streams(files: Sequence[Path], folder: Path) -> list[Streams]:
@@ -86,7 +86,7 @@ def find_streams(files: Sequence[Path], folder: Path) -> list[Streams]:
 
 
 def _is_stats(path: Path) -> bool:
-    """Whether it is a file of one subject; tables of many may be called .stats, too."""
+    """Whether it is a file of one subject; tables of many subjects may also be named .stats."""
     try:
         with path.open("rb") as file:
             return file.read(64).lstrip().startswith(b"#")
@@ -95,7 +95,7 @@ def _is_stats(path: Path) -> bool:
 
 
 def _roots(places: Sequence[Path], folder: Path) -> dict[Path, list[Path]]:
-    """Places of stats files by the folder of subjects that they belong to."""
+    """Stats files by the folder of subjects that they belong to."""
     roots: dict[Path, list[Path]] = defaultdict(list)
     for place in places:
         subject = place.parent if place.name == "stats" else place
@@ -108,7 +108,7 @@ def _roots(places: Sequence[Path], folder: Path) -> dict[Path, list[Path]]:
 
 
 def _lift(root: Path, roots: dict[Path, list[Path]]) -> None:
-    """Stats files that lie beside the subjects of another root belong to it: its reader sees them."""
+    """Assign stats files beside the subjects of another root to that root, whose reader reads them."""
     outer = roots.get(root.parent, [])
     mine = [place for place in outer if place.parent == root and place.name == "stats"]
     if mine:
@@ -153,14 +153,14 @@ def _owned(files: Sequence[Path], below: set[Path], root: Path, stats: Sequence[
 
 
 def _subject(path: Path) -> str:
-    """Whose file it is, as the reader takes it."""
+    """The subject of a file, as for the reader."""
     own = re.sub(r"(?:^|[._])(?:aseg(?:\+DKT)?|samseg\.fs|[lr]h\..+|wmparc|brainvol)\.stats$", "", path.name)
     folder = path.parent.parent if path.parent.name == "stats" else path.parent
     return folder.name if own in ("", path.name) else own
 
 
 def _atlas(stats: Sequence[Path]) -> str:
-    """The parcellation: aparc where anybody has it, else the commonest."""
+    """The parcellation: aparc if there is any, else the most frequent."""
     found = [match["atlas"] for path in stats if (match := ATLAS.fullmatch(path.name))]
     counts = Counter(atlas for atlas in found if not atlas.startswith(NO_PARCELS))
     if not counts or "aparc" in counts:

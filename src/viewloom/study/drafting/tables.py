@@ -1,4 +1,4 @@
-"""One table: which column holds ids, which visit to keep, what its other columns are."""
+"""The columns of a table: ids, visits, and the roles of the others."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import is_parquet
 from viewloom.study.readers.tables import REGION, VALUE, load_parquet
-from viewloom.study.readers.text import NAMED, find_dialect, load
-from viewloom.study.readers.visits import FIRST, parse, plain, visit_columns
-from viewloom.study.wording import counted
+from viewloom.study.readers.text import NAMED, SINGLE, find_dialect, load
+from viewloom.study.readers.visits import FIRST, parse, visit_columns
+from viewloom.study.wording import counted, folded
 
-LARGE = 1 << 25  # bytes; of larger files only the first lines are looked at
+LARGE = 1 << 25  # bytes; of larger files only the first lines are read
 SAMPLE = 3000  # lines
-MOST_IDS = 4  # columns of ids that are weighed against each other
+MOST_IDS = 4  # candidate id columns
 SIDE = "roilat side hemi hemisphere"
-PERHAPS_VISITS = (
-    "ses tp phase event redcapevent followup exam month months year"  # if rows need telling apart
-)
-LONG_KEYS = (" ".join(map(plain, REGION)), " ".join(map(plain, VALUE)))
+PERHAPS_VISITS = "ses tp phase event redcapevent followup exam month months year"  # if ids are not unique
+LONG_KEYS = (" ".join(map(folded, REGION)), " ".join(map(folded, VALUE)))
 
 
 class Unusable(Exception):
@@ -39,32 +37,32 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Visits:
-    """The visit to keep: settings for study.toml, and what to say of the choice."""
+    """The visit to keep: settings for study.toml, and a remark on the choice."""
 
     settings: dict[str, str] = field(default_factory=dict)
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass
 class Table:
-    """A table that was looked at.
+    """A table, or its first rows.
 
     Attributes
     ----------
     path : Path
     format : str
     raw : DataFrame
-        Its rows, or the first ones of a large file; columns of ids and visits are text.
-    whole : bool
+        Its rows, or the first rows of a large file; id and visit columns are text.
+    complete : bool
         Whether these are all rows.
     ids : list of str
-        Columns that may hold ids, the likeliest first.
+        Possible id columns, the most likely first.
     """
 
     path: Path
     format: str
     raw: pd.DataFrame
-    whole: bool
+    complete: bool
     ids: list[str]
 
     @property
@@ -74,28 +72,28 @@ class Table:
 
     @property
     def id(self) -> str:
-        """The likeliest column of ids."""
+        """The most likely id column."""
         return self.ids[0]
 
     def subjects(self, id: str | None = None) -> list[str]:
-        """Different ids, in order of appearance."""
+        """Distinct ids, in order of appearance."""
         return frames.as_text(self.raw[id or self.id]).dropna().unique().tolist()
 
     @cached_property
     def is_long(self) -> bool:
-        """Whether rows are measurements; a table of subjects may have columns of these names, too."""
+        """Whether rows are measurements, rather than subjects."""
         return self.format == "long" and bool(frames.as_text(self.raw[self.id]).duplicated().any())
 
     @cached_property
     def visits(self) -> Visits:
-        """The visit to keep; `Unusable` where rows of a subject cannot be told apart."""
+        """The visit to keep; `Unusable` if rows of a subject cannot be distinguished."""
         if self.format not in ("table", "long"):
             return Visits({"visit": "bl"}) if readers.takes(self.format, "visit") else Visits()
         return choose_visit(self)
 
     @cached_property
     def baseline(self) -> pd.DataFrame:
-        """Rows of the visit that is kept, of formats that have no rule of their own."""
+        """Rows of the visit to keep, for formats without their own rule."""
         if self.format not in ("table", "long") or "visit" not in self.visits.settings:
             return self.raw
         codes = frames.visit_codes(self.raw, self.visits.settings.get("visit_column"), self.path)
@@ -103,30 +101,30 @@ class Table:
 
     @cached_property
     def clinical(self) -> list[str]:
-        """Columns about the subject, by their names."""
+        """Columns that describe the subject, by their names."""
         apart = {*self.ids, *visit_columns(self.header)}
         return [name for name in named(self.header, columns.CLINICAL) if name not in apart]
 
     @cached_property
     def text(self) -> list[str]:
-        """Columns that hold something else than numbers."""
+        """Columns that are not numeric."""
         return [name for name in self.header if not frames.is_numeric(self.baseline[name], ())]
 
     @cached_property
     def counting(self) -> list[str]:
-        """Columns that number the rows, and are no ids."""
+        """Columns of row numbers that are not ids."""
         near = [name for name in self.header[:2] if name not in self.ids]
         return [name for name in near if columns.counts_rows(self.raw[name])]
 
     @cached_property
     def measures(self) -> list[str]:
-        """Columns of numbers that are neither ids, visits nor clinical."""
+        """Numeric columns that are neither ids, visits nor clinical."""
         apart = {*self.ids, *visit_columns(self.header), *self.clinical, *self.text, *self.counting}
         apart |= {self.visits.settings.get("visit_column", "")}
         return [name for name in self.header if name not in apart]
 
     def roles(self, names: str) -> list[str]:
-        """Columns of a role, by their names and by what is in them."""
+        """Columns of a role, by their names and content."""
         fits = FITS[names]
         return [
             name for name in named(self.header, names) if name not in self.ids and fits(self.baseline[name])
@@ -142,41 +140,41 @@ FITS = {
 
 
 def look_at(path: Path, known: Iterable[str] = ()) -> Table:
-    """Read a table as far as needed, and find its columns of ids.
+    """Read a table as far as needed, and find its id columns.
 
     Parameters
     ----------
     path : Path
     known : iterable of str
-        Ids of other tables, by which a column of an unusual name may be recognised.
+        Ids of other tables, which identify an id column with an unusual name.
 
     Raises
     ------
     Unusable
-        With what it is, and the way out.
+        With the kind of the file, and the solution.
     """
     try:
-        format, raw, whole = _read(path)
+        format, raw, complete = _read(path)
     except (StudyError, ImportError) as error:
-        raise Unusable(_told(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
+        raise Unusable(_reason(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
     if raw.columns.duplicated().any():
         repeated = int(raw.columns.duplicated().sum())
-        raise Unusable(f"a table in which {counted(repeated, 'column name')} occur again; rename them")
+        raise Unusable(f"a table with {counted(repeated, 'duplicate column name')}; rename them")
     if _lacks_header([str(name) for name in raw.columns]):
-        raise Unusable("a table without a header: its first line holds numbers where names should be")
+        raise Unusable("a table without a header: its first line has numbers instead of names")
     ids = _id_columns(raw, format, set(known))
     if not ids:
         raise Unusable(_no_ids(raw))
-    return Table(path, format, raw, whole, ids)
+    return Table(path, format, raw, complete, ids)
 
 
-def _told(error: str) -> str:
-    """Why a reader refuses a file, in the words for a file that may be anything."""
-    return "text without columns: no table" if error.startswith("one column only") else error
+def _reason(error: str) -> str:
+    """Why a reader refuses a file, for a file of unknown kind."""
+    return "text without columns: not a table" if error.startswith(SINGLE) else error
 
 
 def _read(path: Path) -> tuple[str, pd.DataFrame, bool]:
-    """Format, rows, and whether these are all."""
+    """Format, rows, and whether these are all rows."""
     if is_parquet(path):
         return "table", load_parquet(path), True
     if path.stat().st_size <= LARGE:
@@ -196,29 +194,29 @@ def _read_text(path: Path) -> tuple[str, pd.DataFrame]:
 
 
 def _lacks_header(header: list[str]) -> bool:
-    """Whether the first line holds data; numbers may be names, but then the ids have one, too."""
+    """Whether the first line is data; numbers may be names only if the id column has a name."""
     share = pd.to_numeric(pd.Series(header), errors="coerce").notna().mean()
     known = named(header, f"{columns.IDS} {columns.UNNAMED}")
     return bool(share > frames.MOST_NUMBERS) and not known
 
 
 def _id_columns(raw: pd.DataFrame, format: str, known: set[str]) -> list[str]:
-    """Columns that may hold ids: by name, else by what is in them."""
+    """Possible id columns: by name, else by content."""
     header = [str(name) for name in raw.columns]
     by_name = [name for name in named(header, columns.IDS) if columns.may_be_ids(raw[name])]
     if format != "table" and by_name:
         return by_name[:MOST_IDS]
-    good = [name for name in by_name if _tells_subjects(raw, name)]
+    good = [name for name in by_name if _identifies_subjects(raw, name)]
     return (good or by_name or _by_content(raw, header, known))[:MOST_IDS]
 
 
-def _tells_subjects(raw: pd.DataFrame, name: str) -> bool:
-    """Whether there are many ids for the rows; a code of one's group is none."""
+def _identifies_subjects(raw: pd.DataFrame, name: str) -> bool:
+    """Whether there are many distinct ids; group codes are not ids."""
     return frames.as_text(raw[name]).nunique() >= max(2, len(raw) / 20)
 
 
 def _by_content(raw: pd.DataFrame, header: list[str], known: set[str]) -> list[str]:
-    """Columns that differ in all rows and are the first, or text, or hold ids of other tables."""
+    """Columns of distinct values that are the first column, or text, or ids of other tables."""
     different = [name for name in header if columns.may_be_ids(raw[name]) and raw[name].is_unique]
     different = [name for name in different if not columns.counts_rows(raw[name])]
     shared = [name for name in different if len(known.intersection(frames.as_text(raw[name]))) > len(raw) / 2]
@@ -227,20 +225,20 @@ def _by_content(raw: pd.DataFrame, header: list[str], known: set[str]) -> list[s
 
 
 def _no_ids(raw: pd.DataFrame) -> str:
-    """What to say of a table without ids."""
+    """The reason for a table without ids."""
     header = [str(name) for name in raw.columns]
     shape = f"a table of {counted(len(raw), 'row')} and {counted(len(header), 'column')}"
     blank = [name for name in named(header, columns.IDS) if raw[name].isna().any()]
     if blank:
         lacking = int(raw[blank[0]].isna().sum())
-        return f"{shape} whose column {blank[0]!r} lacks the id in {counted(lacking, 'row')}; fill them in"
+        return f"{shape} whose column {blank[0]!r} has no id in {counted(lacking, 'row')}; fill them in"
     if any(columns.counts_rows(raw[name]) for name in header[:2]):
-        return f"{shape} in which only the running number of the row differs: no column of ids"
-    return f"{shape} without a column of ids; give it one, called subject_id, say"
+        return f"{shape} in which only the row numbers are unique: no id column"
+    return f"{shape} without an id column; add one, such as subject_id"
 
 
 def choose_visit(table: Table) -> Visits:
-    """The visit to keep: none if ids differ, the baseline if all have it, else the first of each subject."""
+    """The visit to keep: none if ids are unique, the baseline if all have it, else the first visit."""
     raw, ids = table.raw, frames.as_text(table.raw[table.id])
     apart = [ids]
     if table.is_long:
@@ -253,13 +251,13 @@ def choose_visit(table: Table) -> Visits:
         chosen = _visit_of(frames.as_text(raw[name]), pd.concat(apart, axis=1), ids)
         if chosen is not None:
             own = {} if names[:1] == [name] else {"visit_column": name}
-            said = f"visit {chosen[0]!r} of column {name!r}: {chosen[1]}"
-            return Visits({"visit": chosen[0], **own}, (said,))
+            remarks = f"visit {chosen[0]!r} of column {name!r}: {chosen[1]}"
+            return Visits({"visit": chosen[0], **own}, (remarks,))
     raise Unusable(_repeats(table, repeated, names))
 
 
 def _visit_of(codes: pd.Series, apart: pd.DataFrame, ids: pd.Series) -> tuple[str, str] | None:
-    """The visit to keep, and for whom it is; None if that leaves several rows of a subject."""
+    """The visit to keep, and its subjects; None if some subjects have several rows at it."""
     visits = codes.dropna().map(parse).reindex(codes.index)
     subjects = ids.nunique()
     first = pd.Series(
@@ -281,7 +279,7 @@ def _visit_of(codes: pd.Series, apart: pd.DataFrame, ids: pd.Series) -> tuple[st
 
 
 def _seen(codes: pd.Series, visits: pd.Series) -> str:
-    """How many subjects are seen at which visit; days are not told."""
+    """The number of subjects at each visit; dates are not shown."""
     counts = codes.value_counts()
     if len(counts) > MOST_IDS * 2 or any(visit.scale == "day" for visit in visits):
         return counted(len(codes), "row")
@@ -291,10 +289,10 @@ def _seen(codes: pd.Series, visits: pd.Series) -> str:
 
 
 def _repeats(table: Table, repeated: int, names: list[str]) -> str:
-    """Why rows of one subject cannot be told apart, and the way out."""
+    """Why rows of one subject cannot be distinguished, and the solution."""
     ids = frames.as_text(table.raw[table.id])
-    what = f"a table with {counted(repeated, 'row')} whose id (column {table.id!r}) appeared before"
-    tells = [
+    what = f"a table with {counted(repeated, 'row')} with a duplicate id (column {table.id!r})"
+    distinct = [
         name
         for name in table.header
         if name != table.id
@@ -303,10 +301,11 @@ def _repeats(table: Table, repeated: int, names: list[str]) -> str:
     ]
     if names:
         return f"{what}, also within one visit of column {names[0]!r}; keep one row per subject and visit"
-    if tells:
-        hint = f"column {tells[0]!r} tells them apart: give visit_column = {tells[0]!r} and the visit to keep"
+    if distinct:
+        name = distinct[0]
+        hint = f"column {name!r} distinguishes them: set visit_column = {name!r} and the visit to keep"
         return f"{what}; {hint}"
-    return f"{what}, and no column of visits; keep one row per subject, or add a column visit"
+    return f"{what}, and no visit column; keep one row per subject, or add a column visit"
 
 
 def long_names(table: Table) -> list[str]:
@@ -321,7 +320,7 @@ def long_value(table: Table) -> str:
 
 
 def excluded(table: Table) -> list[str]:
-    """Columns that are no features of a view, in the order of the file."""
+    """Columns that are not features, in the order of the file."""
     dropped = {table.id}
     if "visit" in table.visits.settings:
         dropped.add(table.visits.settings.get("visit_column") or visit_columns(table.header)[0])
@@ -329,15 +328,15 @@ def excluded(table: Table) -> list[str]:
 
 
 def why_excluded(table: Table) -> list[str]:
-    """What there is to say of columns that are left out."""
+    """Remarks on columns that are left out."""
     left = [name for name in excluded(table) if name not in table.ids]
     rows = [name for name in left if name in table.counting]
-    spoilt = columns.mostly_numbers(table.baseline, [name for name in left if name in table.text])
-    said = []
+    mixed = columns.mostly_numbers(table.baseline, [name for name in left if name in table.text])
+    remarks = []
     if left:
-        said.append(f"no features: {listed(left)}")
+        remarks.append(f"not features: {listed(left)}")
     if rows:
-        said.append(f"{listed(rows)} numbers the rows")
-    if spoilt:
-        said.append(f"numbers but for a few cells: {listed(spoilt)}; missing_codes may save them")
-    return said
+        remarks.append(f"row numbers: {listed(rows)}")
+    if mixed:
+        remarks.append(f"numeric except for a few cells: {listed(mixed)}; see missing_codes")
+    return remarks

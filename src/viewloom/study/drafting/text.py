@@ -1,4 +1,4 @@
-"""A plan as the text of study.toml, and as lines for the console."""
+"""A plan as the text of study.toml, and as lines for the command line."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.wording import counted
 
 WIDTH = 100
-SHOWN = 8  # files of one kind that are told one by one
-EXAMPLES = 3  # files that are told of more
+SHOWN = 8  # files of one kind that are listed individually
+EXAMPLES = 3  # files that are listed of a larger group
 HINTS = {
     "table": ('# transform = "log"  # or "log1p", "sqrt"', "# missing_codes = [-4]"),
     "long": ("# missing_codes = [-4]",),
 }
-SUBJECTS = re.compile(r"((?:sub|ses)-)[0-9A-Za-z]+")  # ids are never told
+SUBJECTS = re.compile(r"((?:sub|ses)-)[0-9A-Za-z]+")  # ids are not shown
 NUMBERS = re.compile(r"()\d+")
 ROLES = ("diagnosis", "site", "covariates", "outcomes")
 
 
 def study_text(plan: Plan) -> str:
-    """The study file: blocks below what was decided, and at the foot the files that are not used."""
+    """The study file: blocks with remarks, and at the end the files that are not used."""
     people = [_no_people()] if plan.people is None else [_people_text(plan.people)]
     views = [_view_text(view) for view in [*plan.active, *(view for view in plan.views if view.off)]]
     passed = list(passed_lines(plan))
-    foot = "\n".join(["# Files that were passed over:", *(f"# - {comment(line)}" for line in passed), ""])
+    foot = "\n".join(["# Files that are not used:", *(f"# - {comment(line)}" for line in passed), ""])
     return "\n".join([_head(plan), *people, *views, _foot(plan), *([foot] if passed else [])])
 
 
 def used_lines(plan: Plan) -> Iterator[str]:
-    """What is used as what."""
+    """How each file is used."""
     if plan.people is not None and not plan.people.off:
-        yield f"{_label(plan.people)}: participants; {'; '.join([*plan.people.said, *_named(plan.people)])}"
+        remarks = "; ".join([*plan.people.remarks, *_named(plan.people)])
+        yield f"{_label(plan.people)}: participants; {remarks}"
     for view in plan.active:
-        yield f"{_label(view)}: view {view.name!r}; {'; '.join(view.said)}"
+        yield f"{_label(view)}: view {view.name!r}; {'; '.join(view.remarks)}"
 
 
 def _named(people: Block) -> list[str]:
@@ -53,27 +54,27 @@ def _named(people: Block) -> list[str]:
 
 
 def passed_lines(plan: Plan) -> Iterator[str]:
-    """Files that are not used: one line each, or a few and how many more are like them."""
+    """Files that are not used: one line each, or a few lines and the number of similar files."""
     yield from dict.fromkeys(_off_lines(plan))
-    told: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
+    groups: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
     for label, why, count in plan.passed:
-        told[re.sub(r"\d+|'[^']*'", "#", why)].append((label, why, count))
-    for alike in told.values():
-        yield from _told(alike)
+        groups[re.sub(r"\d+|'[^']*'", "#", why)].append((label, why, count))
+    for alike in groups.values():
+        yield from _lines(alike)
 
 
 def _off_lines(plan: Plan) -> Iterator[str]:
-    """Sources that were recognised and cannot be used, apart from files that are used as something else."""
+    """Sources that were recognised but cannot be used, except files with another use."""
     blocks = [block for block in [plan.people, *plan.views] if block is not None]
     used = {_label(block) for block in blocks if not block.off} if plan.active else set()
     for block in blocks:
         if block.off and _label(block) not in used:
-            said = f"{block.said[0]}; " if block.said else ""
-            yield f"{_label(block)}: {said}{'left as a comment: ' if plan.active else ''}{block.off}"
+            remarks = f"{block.remarks[0]}; " if block.remarks else ""
+            yield f"{_label(block)}: {remarks}{'left as a comment: ' if plan.active else ''}{block.off}"
 
 
-def _told(alike: Sequence[tuple[str, str, int]]) -> Iterator[str]:
-    """Files passed over for one reason; names that differ in subjects or numbers count as one."""
+def _lines(alike: Sequence[tuple[str, str, int]]) -> Iterator[str]:
+    """Files that are skipped for one reason; names that differ in subjects or numbers are merged."""
     merged = _merged(alike, SUBJECTS)
     merged = merged if len(merged) <= SHOWN else _merged(merged, NUMBERS)
     shown = merged if len(merged) <= SHOWN else merged[:EXAMPLES]
@@ -82,11 +83,11 @@ def _told(alike: Sequence[tuple[str, str, int]]) -> Iterator[str]:
         yield f"{label}{times}: {why}"
     left = sum(count for _, _, count in merged[len(shown) :])
     if left:
-        yield f"{left} more like this"
+        yield f"{left} similar files"
 
 
 def _merged(alike: Sequence[tuple[str, str, int]], varying: re.Pattern[str]) -> list[tuple[str, str, int]]:
-    """Files whose names are the same but for what varies, counted."""
+    """Files whose names are equal except for the varying part, with their counts."""
     found: dict[str, tuple[str, str, int]] = {}
     for label, why, count in alike:
         plain = varying.sub(r"\1*", label)
@@ -96,7 +97,7 @@ def _merged(alike: Sequence[tuple[str, str, int]], varying: re.Pattern[str]) -> 
 
 
 def _label(block: Block) -> str:
-    """The file or files of a block, in a few words."""
+    """A short description of the files of a block."""
     paths = block.settings.get("paths") or [block.settings["path"]]
     shown = ["this folder" if path == "." else path for path in paths[:SHOWN]]
     ends = sorted({path.suffix for path in block.files} - {Path(path).suffix for path in paths})
@@ -105,8 +106,8 @@ def _label(block: Block) -> str:
 
 
 def _head(plan: Plan) -> str:
-    return f"""# Drafted by looking at the files of this folder; read it through.
-# `viewloom check study.toml` shows who has what, `viewloom fit study.toml` runs it.
+    return f"""# Drafted from the files of this folder; review it before use.
+# `viewloom check study.toml` checks the data, `viewloom fit study.toml` runs the study.
 
 [study]
 name = {quoted(plan.folder.name or "study")}
@@ -138,14 +139,16 @@ def _view_text(view: Block) -> str:
 
 
 def _finished(block: Block, lines: Sequence[str]) -> str:
-    """What was said, then the block, all a comment where it is switched off."""
-    said = [f"# {comment(text)}" for text in ([f"Not used: {block.off}"] if block.off else []) + block.said]
+    """Remarks and block; all of it is a comment if the block is disabled."""
+    remarks = [
+        f"# {comment(text)}" for text in ([f"Not used: {block.off}"] if block.off else []) + block.remarks
+    ]
     body = [f"# {line}" if block.off else line for line in lines]
-    return "\n".join([*said, *body, ""])
+    return "\n".join([*remarks, *body, ""])
 
 
 def _settings(settings: dict[str, Any], block: Block) -> Iterator[str]:
-    """Lines of keys and values; other values that a key might have follow as a comment."""
+    """Lines of keys and values; alternative values follow as a comment."""
     for key, value in settings.items():
         others = block.others.get(key, [])
         behind = f"  # or {comment(', '.join(map(quoted, others)))}" if others else ""
@@ -171,11 +174,11 @@ def _list(items: Sequence[str]) -> str:
 
 
 def _foot(plan: Plan) -> str:
-    """Settings that hold for all views."""
+    """Settings for all views."""
     return f"""[preparation]
 impute = "median"  # or "knn"
-# residualise = ["..."]  # covariates whose effect is to be taken out
-# controls = "..."  # the value of diagnosis that controls have
+# residualise = ["..."]  # covariates whose effect is removed
+# controls = "..."  # the diagnosis of controls
 # residualise_on = "controls"  # or "all"
 # harmonise = "combat"  # between sites
 
@@ -184,15 +187,15 @@ n_clusters = {plan.n_clusters}
 seed = 0
 
 [ids]
-match = "{plan.match}"  # "adni": PTID, RID and BIDS spellings are one subject; "bids": sub-01, 01 and 1 are
+match = "{plan.match}"  # "adni": PTID, RID and BIDS ids match; "bids": sub-01, 01 and 1 match
 """
 
 
 def quoted(value: Any) -> str:
-    """Text between quotes; whatever a name holds, it stays on its line."""
+    """Text in quotes, on one line."""
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def comment(text: str) -> str:
-    """Text for a comment or the console: one line, without control characters."""
+    """Text for a comment or the command line: one line, without control characters."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

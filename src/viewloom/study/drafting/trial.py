@@ -1,4 +1,4 @@
-"""Try a drafted study: what cannot be read or joined becomes a comment that says why."""
+"""Test a drafted study: sources that cannot be read or joined become comments with the reason."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from viewloom.study.readers.visits import FIRST
 from viewloom.study.reading import read_participants, read_view
 from viewloom.study.wording import counted
 
-LARGE = 1 << 25  # bytes; larger sources are not tried
-MOST_SUBJECTS = 300  # folders of FreeSurfer that are read for trying
+LARGE = 1 << 25  # bytes; larger sources are not tested
+MOST_SUBJECTS = 300  # folders of FreeSurfer that are read for the test
 MOST_REPAIRS = 12
 NAMING = ("outcomes", "covariates")
 ROLES = ("site", "diagnosis")
 
 
 def tried(plan: Plan) -> Plan:
-    """The plan with everything switched off that `check` would refuse."""
+    """The plan, with everything disabled that `check` would refuse."""
     for view in plan.active:
         _try_view(plan, view)
     if not plan.active:
@@ -42,7 +42,7 @@ def tried(plan: Plan) -> Plan:
 
 
 def _use_spare(plan: Plan) -> None:
-    """Take what was set aside, where nothing else can be read."""
+    """Use spare views if no other view can be read."""
     for view in plan.views:
         if view.spare:
             view.off = ""
@@ -50,7 +50,7 @@ def _use_spare(plan: Plan) -> None:
 
 
 def _is_large(plan: Plan, block: Block) -> bool:
-    """Whether a source is too large to be tried."""
+    """Whether a source is too large to be tested."""
     if block.settings["format"] == "freesurfer":
         return len(block.ids) > MOST_SUBJECTS
     return sum(path.stat().st_size for path in block.files) > LARGE
@@ -62,9 +62,9 @@ def _alone(plan: Plan, block: Block) -> Plan:
 
 
 def _try_view(plan: Plan, view: Block) -> None:
-    """Read a view; switch it off where that fails."""
+    """Read a view; disable it if that fails."""
     if _is_large(plan, view):
-        view.said.append("large: `viewloom check` reads it whole, `init` did not")
+        view.remarks.append("large: not read by `init`; `viewloom check` reads it")
         return
     try:
         study = parse_study(study_text(_alone(plan, view)), plan.folder / "study.toml")
@@ -72,18 +72,18 @@ def _try_view(plan: Plan, view: Block) -> None:
     except (StudyError, ImportError) as error:
         if readers.FORMATS[view.settings["format"]].ids == "adni" and view.settings.get("visit") == "bl":
             view.settings["visit"] = FIRST
-            view.said.append("no baseline; the first visit of each subject is kept")
+            view.remarks.append("no baseline; the first visit of each subject is kept")
             _try_view(plan, view)
             return
         view.off = str(error).split("\n")[0].removeprefix("study.toml, ")
         return
     view.ids = pd.Index(frame.index)
     if frame.shape[1] < 2 or (len(frame) > 1 and (frame.max() == frame.min()).all()):
-        view.off = f"{counted(frame.shape[1], 'column')} of numbers, too few that vary for a view"
+        view.off = f"{counted(frame.shape[1], 'numeric column')}, too few that vary for a view"
 
 
 def _try_people(plan: Plan, people: Block) -> None:
-    """Read the participants; switch them off where that fails."""
+    """Read the participants; disable them if that fails."""
     if _is_large(plan, people):
         return
     views = [Block("x", {"path": people.settings["path"], "format": "table", "id": people.settings["id"]})]
@@ -98,7 +98,7 @@ def _try_people(plan: Plan, people: Block) -> None:
 
 
 def _keep_linked(plan: Plan) -> None:
-    """Of views that share no subject with others, keep the largest set that hangs together."""
+    """Keep the largest set of views that are linked by common subjects."""
     islands = _islands(plan.active)
     if not islands:
         return
@@ -124,16 +124,16 @@ def _no_link(view: Block, best: list[Block]) -> str:
 
 
 def _spelling(one: set[str], other: set[str]) -> str:
-    """What may keep ids from being the same."""
+    """Possible reasons why ids differ."""
     ends = [{found[0] for id in ids if (found := re.search(r"[1-9]\d*$", id))} for ids in (one, other)]
     shared = len(ends[0] & ends[1])
     if 2 * shared > min(len(one), len(other)):
-        return f"the numbers at the end of ids agree for {shared}, though: spell the ids alike"
-    return "a study of its own, or are ids spelt alike?"
+        return f"the numbers at the end of ids agree for {shared}: use the same spelling of ids"
+    return "is it another study, or are ids spelled differently?"
 
 
 def _islands(views: list[Block]) -> list[list[Block]]:
-    """Views that hang together by subjects in common."""
+    """Groups of views that are linked by common subjects."""
     islands: list[list[Block]] = []
     for view in views:
         linked = [island for island in islands if any(set(view.ids) & set(other.ids) for other in island)]
@@ -143,16 +143,16 @@ def _islands(views: list[Block]) -> list[list[Block]]:
 
 
 def _set_clusters(plan: Plan) -> None:
-    """As many clusters as the subjects allow; without enough of them there is no study."""
+    """Limit the number of clusters by the number of subjects; too few subjects are an error."""
     n = len({id for view in plan.active for id in view.ids})
     plan.n_clusters = min(3, max(2, n // LEAST_PER_CLUSTER))
     if n < 2 * LEAST_PER_CLUSTER:
         for view in plan.active:
-            view.off = f"{counted(n, 'subject')} in all: at least {2 * LEAST_PER_CLUSTER} are needed"
+            view.off = f"{counted(n, 'subject')} in total: at least {2 * LEAST_PER_CLUSTER} are needed"
 
 
 def _repair(plan: Plan) -> None:
-    """Switch off what `check` complains of, one thing at a time."""
+    """Disable what `check` refuses, one part at a time."""
     problems = _problems(plan)
     for _ in range(MOST_REPAIRS):
         if not problems:
@@ -174,7 +174,7 @@ def _all_off(plan: Plan, why: str) -> Plan:
 
 
 def _problems(plan: Plan) -> list[str]:
-    """What `check` says of the sources that are small enough to be tried."""
+    """The problems that `check` finds in the sources that are small enough to be tested."""
     small = deepcopy(plan)
     small.views = [view for view in plan.active if not _is_large(plan, view)]
     if plan.people is not None and _is_large(plan, plan.people):
@@ -189,7 +189,7 @@ def _problems(plan: Plan) -> list[str]:
 
 
 def _ways(plan: Plan) -> Iterator[Callable[[Plan, str], Plan]]:
-    """What can be switched off, the least loss first."""
+    """What can be disabled, the least loss first."""
     people = plan.people
     if people is not None and not people.off:
         for key in NAMING:
@@ -208,7 +208,7 @@ def _without_name(key: str, name: str) -> Callable[[Plan, str], Plan]:
     def way(plan: Plan, why: str) -> Plan:
         assert plan.people is not None
         plan.people.settings[key] = [other for other in plan.people.settings[key] if other != name]
-        plan.people.said.append(f"{name!r} is not among {key}: {why}")
+        plan.people.remarks.append(f"{name!r} is not among {key}: {why}")
         return plan
 
     return way
@@ -218,7 +218,7 @@ def _without_role(key: str) -> Callable[[Plan, str], Plan]:
     def way(plan: Plan, why: str) -> Plan:
         assert plan.people is not None
         name = plan.people.settings.pop(key)
-        plan.people.said.append(f"{name!r} is not the {key}: {why}")
+        plan.people.remarks.append(f"{name!r} is not the {key}: {why}")
         return plan
 
     return way

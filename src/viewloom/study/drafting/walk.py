@@ -8,21 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-RESULTS = "run.json"  # a folder with this file holds results of viewloom
+RESULTS = "run.json"  # identifies a folder with results of viewloom
 MOST_FILES = 200_000
 DEEPEST = 12
 
 
 @dataclass
 class Tree:
-    """Files that were found.
+    """The files of a folder.
 
     Attributes
     ----------
     files : list of Path
-        Those of one folder stand together, in order of their names.
+        Grouped by folder, in order of their names.
     passed : Counter
-        Why others were not looked at, with how many there are.
+        Reasons why other files are skipped, with counts.
     """
 
     files: list[Path] = field(default_factory=list)
@@ -30,11 +30,11 @@ class Tree:
 
 
 def walk(folder: Path) -> Tree:
-    """Files below a folder; hidden ones and results of viewloom are counted only."""
+    """Files in a folder and its subfolders; hidden files and results of viewloom are only counted."""
     tree = Tree()
     for path in _below(folder, folder, tree, 0):
         if len(tree.files) == MOST_FILES:
-            tree.passed["...", f"beyond the first {MOST_FILES} files: not looked at"] += 1
+            tree.passed["...", f"beyond the first {MOST_FILES} files: skipped"] += 1
             break
         tree.files.append(path)
     return tree
@@ -45,7 +45,7 @@ def _below(place: Path, root: Path, tree: Tree, depth: int) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(place), key=lambda entry: entry.name)
     except OSError:
-        tree.passed[f"{label}/", "a folder that may not be read"] += 1
+        tree.passed[f"{label}/", "a folder without read permission"] += 1
         return
     if any(entry.name == RESULTS for entry in entries):
         tree.passed[f"{label}/", "results of viewloom"] += 1
@@ -56,13 +56,13 @@ def _below(place: Path, root: Path, tree: Tree, depth: int) -> Iterator[Path]:
             tree.passed["hidden", "hidden files and folders (names that begin with a dot)"] += 1
         elif entry.is_dir(follow_symlinks=False):
             folders.append(entry)
-        elif os.path.isdir(entry.path):  # never raises, not even for links in a circle
+        elif os.path.isdir(entry.path):  # does not raise, even for cyclic links
             tree.passed[f"{_joined(label, entry.name)}/", "a link to a folder: not followed"] += 1
         else:
             yield place / entry.name
     for entry in folders:
         if depth == DEEPEST:
-            tree.passed[f"{_joined(label, entry.name)}/", "too deep down: not looked at"] += 1
+            tree.passed[f"{_joined(label, entry.name)}/", "nested too deeply: skipped"] += 1
         else:
             yield from _below(place / entry.name, root, tree, depth + 1)
 

@@ -1,12 +1,12 @@
-"""ComBat: site differences in mean and variance taken out, learned once and applied to new subjects.
+"""ComBat: removes site differences in mean and variance, fitted once and applied to new subjects.
 
 Johnson, Li and Rabinovic (2007), Biostatistics 8:118; for imaging Fortin et al. (2018), NeuroImage 167:104.
 With site i, subject j and feature g::
 
     x_ijg = mean_g + c_ij b_g + spread_g (gamma_ig + sqrt(delta_ig) e_ijg)
 
-The effects of a site, ``gamma`` and ``delta``, are drawn together over its features by empirical Bayes. What
-the covariates ``c`` explain is kept.
+The effects of a site, ``gamma`` and ``delta``, are shrunk across its features by empirical Bayes. The effects
+of the covariates ``c`` are kept.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from viewloom.study.errors import StudyError
 Array = np.ndarray
 TINY = 1e-10  # a spread below this share of the values is rounding
 TOLERANCE, MOST_ROUNDS = 1e-10, 10_000
-SUREST = 1e12  # bounds mean^2 / variance of the variances, for features that all vary alike
+MOST_CONFIDENT = 1e12  # limit of mean^2 / variance of the variances, for features of equal variance
 
 
 @dataclass(frozen=True, eq=False)
 class Combat:
-    """What was learned of s sites, d features and p covariates; see `fit_combat`.
+    """Estimates for s sites, d features and p covariates; see `fit_combat`.
 
     Attributes
     ----------
     mean : (d,) array
-        Mean over all subjects where covariates are zero.
+        Mean over all subjects at covariates of zero.
     slopes : (p, d) array
         Effects of the covariates.
     spread : (d,) array
@@ -47,7 +47,7 @@ class Combat:
 
 
 def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
-    """Learn the effects of sites.
+    """Estimate the effects of sites.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     site : (n,) int array
         Sites as 0, 1, ..., each with at least two subjects.
     covariates : (n, p) array
-        What must not be mistaken for an effect of the site; p may be 0.
+        Covariates whose effects are kept; p may be 0.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     """
     sizes = np.bincount(site)
     if len(sizes) < 2 or sizes.min() < 2:
-        raise StudyError("ComBat needs two sites at least, and two subjects of each.")
+        raise StudyError("ComBat needs at least two sites with at least two subjects each.")
     design = np.hstack([np.eye(len(sizes))[site], covariates])
     _check_not_confounded(design, covariates, len(sizes))
     effects = np.linalg.lstsq(design, X, rcond=None)[0]
@@ -76,7 +76,7 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     varies = spread > TINY * np.abs(X).max(axis=0)
     spread = np.where(varies, spread, 1.0)
     Z = (X - mean - covariates @ slopes) / spread
-    # what differs between sites only is wholly their effect, and tells nothing of other features
+    # a feature that varies between sites only is fully corrected, and not used for the shrinkage
     shift = np.array([Z[site == i].mean(axis=0) for i in range(len(sizes))])
     scale = np.ones_like(shift)
     for i in range(len(sizes)):
@@ -86,7 +86,7 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
 
 
 def apply_combat(fitted: Combat, X: Array, site: Array, covariates: Array) -> Array:
-    """Subjects as the average site would have seen them; those whose `site` is -1 stay as they are."""
+    """Remove the effects of sites; subjects whose `site` is -1 are unchanged."""
     known = site >= 0
     at = site[known]
     level = fitted.mean + covariates[known] @ fitted.slopes
@@ -100,7 +100,7 @@ def site_effects(Z: Array) -> tuple[Array, Array]:
     """Posterior mean ``gamma`` and variance ``delta`` of a site's standardised features (n_i x d).
 
     The priors are normal for ``gamma`` and inverse gamma for ``delta``, with the moments of the estimates
-    over features. A single feature has nothing to borrow from: its estimates are returned.
+    over features. The estimates of a single feature are not shrunk.
     """
     n, d = Z.shape
     gamma, variance = Z.mean(axis=0), Z.var(axis=0, ddof=1)
@@ -109,12 +109,12 @@ def site_effects(Z: Array) -> tuple[Array, Array]:
         return gamma, delta
     estimate, middle, between = gamma, gamma.mean(), gamma.var(ddof=1)
     average = delta.mean()
-    sureness = min(average**2 / max(delta.var(ddof=1), average**2 / SUREST), SUREST)
+    confidence = min(average**2 / max(delta.var(ddof=1), average**2 / MOST_CONFIDENT), MOST_CONFIDENT)
     for _ in range(MOST_ROUNDS):
         old_gamma, old_delta = gamma, delta
         gamma = (n * between * estimate + delta * middle) / (n * between + delta)
         squares = (n - 1) * variance + n * (estimate - gamma) ** 2  # sum of (z - gamma)^2
-        delta = (squares / 2.0 + average * (1.0 + sureness)) / (n / 2.0 + 1.0 + sureness)
+        delta = (squares / 2.0 + average * (1.0 + confidence)) / (n / 2.0 + 1.0 + confidence)
         if _same(gamma, old_gamma) and _same(delta, old_delta):
             break
     return gamma, delta
@@ -125,10 +125,10 @@ def _same(new: Array, old: Array) -> bool:
 
 
 def _check_not_confounded(design: Array, covariates: Array, n_sites: int) -> None:
-    """Refuse covariates that only differ between sites."""
+    """Refuse covariates that differ between sites only."""
     within = np.linalg.matrix_rank(covariates - covariates.mean(axis=0)) if covariates.shape[1] else 0
     if np.linalg.matrix_rank(design) < n_sites + within:
         raise StudyError(
-            "the covariates cannot be told apart from the sites: one of them is the same for all subjects of "
-            "each site. Leave it out, or do not harmonise."
+            "the covariates are confounded with the sites: one of them is constant within each site. Leave "
+            "it out, or do not harmonise."
         )

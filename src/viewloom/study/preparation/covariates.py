@@ -1,4 +1,4 @@
-"""Covariates of subjects as a design matrix, coded as training subjects were."""
+"""Covariates as a design matrix, coded as in the training subjects."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from viewloom.clinical import as_categories, as_numbers
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.levels import MOST_LEVELS, folded, is_categorical
+from viewloom.study.notes import Note, count_note
 from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
@@ -19,9 +20,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Covariates:
-    """From columns of the participants table to a design matrix of p columns.
+    """From columns of the participants to a design matrix of p columns.
 
-    `levels` holds the categories of each covariate, None for a number. The first category has no column.
+    `levels` has the categories of each covariate, None if it is numeric. The first category has no column.
     """
 
     levels: Mapping[str, list[str] | None]
@@ -31,7 +32,7 @@ class Covariates:
 
     @classmethod
     def fit(cls, participants: pd.DataFrame | None, names: Sequence[str]) -> Covariates:
-        """Categories, means and commonest values of training subjects."""
+        """Find categories, means and most frequent values of the training subjects."""
         levels = {name: _levels(column_of(participants, name), name) for name in names}
         defaults = [_default(column_of(participants, name), found) for name, found in levels.items()]
         unscaled = cls(levels, np.concatenate([np.empty(0), *defaults]), np.array(0.0), np.array(1.0))
@@ -45,13 +46,13 @@ class Covariates:
         return np.asarray((np.where(np.isnan(raw), self.default, raw) - self.centre) / self.spread)
 
     def raw(self, participants: pd.DataFrame | None, n: int) -> Array:
-        """Its columns as they are, NaN where a subject lacks the covariate."""
+        """Design matrix without standardisation, NaN where the covariate is missing."""
         coded = [_coded(column_of(participants, name), levels) for name, levels in self.levels.items()]
         return np.column_stack(coded) if coded else np.empty((n, 0))
 
-    def unseen(self, participants: pd.DataFrame | None) -> list[str]:
-        """How many subjects have a level that training did not see; other spellings of one are errors."""
-        notes = []
+    def unseen(self, participants: pd.DataFrame | None) -> list[Note]:
+        """Notes on levels that are not in the training data; other spellings of a level are errors."""
+        notes = list[Note]()
         for name, levels in self.levels.items():
             column = column_of(participants, name)
             if levels is None:
@@ -60,8 +61,8 @@ class Covariates:
             labels = [label for label in as_categories(column) if label is not None]
             new = [label for label in labels if label not in levels]
             _check_new_levels(new, len(labels), levels, name)
-            who = counted(len(new), "subject has", "subjects have")
-            notes += [f"{who} a level of {name!r} that training did not see"] * bool(new)
+            text = f"a level of {name!r} that is not in the training data"
+            notes += count_note(len(new), "subject has", "subjects have", text)
         return notes
 
 
@@ -70,36 +71,36 @@ def _check_numbers(column: pd.Series, name: str) -> None:
     texts = int(np.isnan(as_numbers(column)[known]).sum())
     if texts:
         raise StudyError(
-            f"Covariate {name!r} is a number in training and no number for {counted(texts, 'subject')}; "
-            "correct the cells, or name them in missing_codes of [participants]."
+            f"Covariate {name!r} is numeric in training but not for {counted(texts, 'subject')}; "
+            "correct the cells, or list them in missing_codes of [participants]."
         )
 
 
 def _check_new_levels(new: list[str], n: int, levels: Sequence[str], name: str) -> None:
-    """Refuse other spellings of known levels, and a column of n labels of which training knows none."""
+    """Refuse other spellings of known levels, and a column of n labels without a known level."""
     known = {folded(level): level for level in levels}
     respelt = {label: known[folded(label)] for label in sorted(set(new)) if folded(label) in known}
     if not respelt and (len(new) < n or not n):
         return
     if respelt:
         same = ", ".join(f"'{level}' = ['{label}']" for label, level in respelt.items())
-        said = f"levels {quoted(respelt)} that training spelt otherwise; add to [participants] levels = "
-        raise StudyError(f"Covariate {name!r} has {said}{{ '{name}' = {{ {same} }} }}.")
+        text = f"levels {quoted(respelt)} that are spelled differently in training; add to [participants] "
+        raise StudyError(f"Covariate {name!r} has {text}levels = {{ '{name}' = {{ {same} }} }}.")
     raise StudyError(
-        f"Covariate {name!r} has none of the levels of training, {quoted(levels)}, in "
-        f"{counted(n, 'subject')}; name them alike with levels = {{ '{name}' = {{ ... }} }} under "
+        f"Covariate {name!r} has none of the training levels, {quoted(levels)}, in "
+        f"{counted(n, 'subject')}; map them with levels = {{ '{name}' = {{ ... }} }} under "
         "[participants]."
     )
 
 
 def column_of(participants: pd.DataFrame | None, name: str) -> pd.Series:
-    """A column of the participants table."""
+    """A column of the participants."""
     if participants is None:
-        raise StudyError(f"Column {name!r} is asked for, but there is no participants table.")
+        raise StudyError(f"Column {name!r} is needed, but there is no table of participants.")
     columns = list(participants.columns)
     if columns.count(name) != 1:
         raise StudyError(
-            f"The participants table has {columns.count(name)} columns {name!r}; it has {listed(columns)}."
+            f"The table of participants has {columns.count(name)} columns {name!r} among {listed(columns)}."
         )
     return participants[name]
 
@@ -110,7 +111,7 @@ def labels_of(participants: pd.DataFrame | None, name: str | None) -> list[str |
 
 
 def _levels(column: pd.Series, name: str) -> list[str] | None:
-    """Categories of a covariate, None if it is a number."""
+    """Categories of a covariate, None if it is numeric."""
     labels = as_categories(column)
     known = {label for label in labels if label is not None}
     if not known:
@@ -119,7 +120,7 @@ def _levels(column: pd.Series, name: str) -> list[str] | None:
         return None
     if len(known) > MOST_LEVELS:
         raise StudyError(
-            f"Covariate {name!r} is text with {len(known)} different values; use numbers or a few categories."
+            f"Covariate {name!r} is text with {len(known)} distinct values; use numbers or a few categories."
         )
     return sorted(known)
 
@@ -136,9 +137,9 @@ def _coded(column: pd.Series, levels: Sequence[str] | None) -> Array:
 
 
 def _default(column: pd.Series, levels: Sequence[str] | None) -> Array:
-    """What a subject without the covariate gets: the mean, or the commonest category."""
+    """The value for subjects without the covariate: the mean, or the most frequent category."""
     if levels is None:
         return np.array([np.nanmean(as_numbers(column))])
     labels = as_categories(column)
-    commonest = max(levels, key=labels.count)
-    return np.array([float(commonest == level) for level in levels[1:]])
+    most_frequent = max(levels, key=labels.count)
+    return np.array([float(most_frequent == level) for level in levels[1:]])

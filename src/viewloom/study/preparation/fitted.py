@@ -1,7 +1,7 @@
-"""Preparation of views: learned from training subjects, stored with the model, applied to new subjects.
+"""Preparation of views: fitted on training subjects, stored with the model, applied to new subjects.
 
-Every view goes through the same steps, in this order: columns that do not vary are left out, missing cells
-filled, sites harmonised, covariates regressed out, features standardised. Sparse views pass through.
+The steps of every view are, in this order: constant columns are left out, missing cells imputed, sites
+harmonised, covariates regressed out, features standardised. Sparse views are not changed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from viewloom.data.alignment import align
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.covariates import Covariates, labels_of
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
 from viewloom.study.preparation.view_steps import PreparedView, fit_view, restored_view
-from viewloom.study.wording import counted, note
+from viewloom.study.wording import counted
 
 __all__ = ["Plan", "Preparation"]
 Array = np.ndarray
@@ -39,8 +40,8 @@ class Preparation:
     covariates : Covariates
     sites : list of str
         Sites of the training subjects.
-    notes : list of str
-        What was done to the training subjects: counts and names of features, never ids.
+    notes : list of Note
+        What was changed for the training subjects: counts and names of features, never ids.
 
     Examples
     --------
@@ -61,13 +62,13 @@ class Preparation:
     views: list[PreparedView]
     covariates: Covariates
     sites: list[str]
-    notes: list[str]
+    notes: list[Note]
 
     @classmethod
     def fit(
         cls, views: Views, participants: pd.DataFrame | None = None, plan: Plan | None = None
     ) -> Preparation:
-        """Learn the steps from training subjects.
+        """Fit the steps on training subjects.
 
         Parameters
         ----------
@@ -80,7 +81,7 @@ class Preparation:
         Raises
         ------
         StudyError
-            With the view, the column and what to do.
+            With the view, the column and the solution.
         """
         plan = Plan() if plan is None else plan
         _check_plan(plan, views)
@@ -90,28 +91,28 @@ class Preparation:
         sites = sorted({label for label in labels if label is not None})
         blank = cls(plan, [], covariates, sites, [])
         people, notes = blank._people(views, participants)
-        teachers = _teachers(participants, plan, len(views))
+        reference = _reference_subjects(participants, plan, len(views))
         complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
         nothing = np.empty((len(views), 0), dtype=bool)
-        asked = Asked(plan, people, teachers, complete, np.empty(0), nothing, len(sites))
-        notes += _idle_notes(participants, plan, teachers)
+        asked = Asked(plan, people, reference, complete, np.empty(0), nothing, len(sites))
+        notes += _idle_notes(participants, plan, reference)
         prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
-        notes += [f"View {view.name!r}: {note}" for view in prepared for note in view.notes]
+        notes += [note.about(f"View {view.name!r}") for view in prepared for note in view.notes]
         return replace(blank, views=prepared, notes=notes)
 
     def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
-        """Prepared views: no NaN in observed rows, absent views absent, ids as they were.
+        """Apply the steps: the views have no NaN in observed rows, and the same ids.
 
-        A subject who has nothing in the columns that were kept of a view lacks it from here on.
+        A subject without a value in the columns that are kept of a view lacks the view in the result.
         """
         return self._transformed(views, participants)[0]
 
-    def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[str]:
-        """What `transform` has to fill in or leave as it is for these subjects, in counts."""
+    def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[Note]:
+        """Notes on what `transform` imputes or leaves unchanged for these subjects."""
         return self._transformed(views, participants)[1]
 
     def to_arrays(self) -> dict[str, Array]:
-        """All fitted numbers, by name."""
+        """All fitted arrays, by name."""
         steps = {
             f"{a}/{i}/{name}": value
             for a, view in enumerate(self.views)
@@ -122,7 +123,7 @@ class Preparation:
         return {**steps, **{f"covariates/{name}": value for name, value in design.items()}}
 
     def settings(self) -> dict[str, Any]:
-        """All else, as JSON can hold it; says whether training rows are among the arrays."""
+        """All other settings, for JSON; includes whether the arrays have training rows."""
         views = [
             {"name": view.name, "features": view.features.tolist(), "steps": list(view.kinds)}
             for view in self.views
@@ -132,23 +133,23 @@ class Preparation:
             "covariates": dict(self.covariates.levels),
             "sites": self.sites,
             "views": views,
-            "notes": self.notes,
+            "notes": [str(note) for note in self.notes],
             "holds_training_rows": any("knn" in view.kinds for view in self.views),
         }
 
     @classmethod
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Preparation:
-        """The preparation that gave these `settings` and `to_arrays`, bit for bit."""
+        """The preparation that gave these `settings` and `to_arrays`, bit for bit, without its notes."""
         design = {name: arrays[f"covariates/{name}"] for name in ("default", "centre", "spread")}
         return cls(
             Plan(**settings["plan"]),
             [restored_view(view, a, arrays) for a, view in enumerate(settings["views"])],
             Covariates(settings["covariates"], **design),
             list(settings["sites"]),
-            list(settings["notes"]),
+            notes=[],
         )
 
-    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[str]]:
+    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[Note]]:
         views, notes = self._aligned(views)
         people, lacking = self._people(views, _matched(participants, views))
         notes += lacking
@@ -162,14 +163,14 @@ class Preparation:
             present[:, a] = False
             present[rows[kept], a] = True
             lost = len(rows) - len(kept)
-            empty = note(lost, "subject", verb="without a value in its kept columns")
-            notes += [f"View {view.name!r}: {text}" for text in empty]
+            empty = count_note(lost, "subject", text="without a value in the columns that are kept")
+            notes += [note.about(f"View {view.name!r}") for note in empty]
         _check_seen(present)
         features = {view.name: view.features_out for view in self.views}
         return views.replaced(blocks=blocks, present=present, feature_names=features), notes
 
-    def _aligned(self, views: Views) -> tuple[Views, list[str]]:
-        """New subjects with the views and features of training, absent views included; others are noted."""
+    def _aligned(self, views: Views) -> tuple[Views, list[Note]]:
+        """New subjects with the views and features of training, and notes on other features."""
         features = {view.name: view.features for view in self.views}
         known, notes = _known_features(views, features)
         try:
@@ -177,13 +178,13 @@ class Preparation:
         except ValueError as error:
             raise StudyError(str(error)) from None
 
-    def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[str]]:
-        """Covariates and sites of subjects, and how many lack them."""
+    def _people(self, views: Views, participants: pd.DataFrame | None) -> tuple[People, list[Note]]:
+        """Covariates and sites of subjects, and notes on missing ones."""
         n = len(views)
         raw = self.covariates.raw(participants, n)
         lacking = int(np.isnan(raw).any(axis=1).sum())
-        filled = "without a covariate: its mean or commonest value is taken"
-        notes = [*note(lacking, "subject", verb=filled), *self.covariates.unseen(participants)]
+        filled = "without a covariate, replaced by its mean or most frequent value"
+        notes = [*count_note(lacking, "subject", text=filled), *self.covariates.unseen(participants)]
         site = np.full(n, NOWHERE)
         if self.plan.harmonise != "none":
             labels = labels_of(participants, self.plan.site)
@@ -191,85 +192,94 @@ class Preparation:
             notes += self._site_notes(labels)
         return People(self.covariates.design(participants, n), site), notes
 
-    def _site_notes(self, labels: Sequence[str | None]) -> list[str]:
-        """How many subjects are not harmonised; new sites may be an error."""
+    def _site_notes(self, labels: Sequence[str | None]) -> list[Note]:
+        """Notes on subjects who are not harmonised; new sites may be an error."""
         new = [label for label in labels if label is not None and label not in self.sites]
         if new and self.plan.new_sites == "error":
             who = f"{counted(len(new), 'subject')} from {counted(len(set(new)), 'site')} ({self.plan.site!r})"
             raise StudyError(
-                f"{who} not seen in training, whose effect cannot be known. Fit again with subjects of these "
-                "sites, or with new_sites = 'average', which leaves them as they are."
+                f"{who} that are not in the training data, so that their effect is unknown. Fit again with "
+                "subjects of these sites, or with new_sites = 'average', which does not harmonise them."
             )
         nowhere = sum(label is None for label in labels)
         return [
-            *note(len(new), "subject", verb="of sites not seen in training, not harmonised"),
-            *note(nowhere, "subject", verb="without a site, not harmonised"),
+            *count_note(
+                len(new), "subject", text="of sites that are not in the training data, not harmonised"
+            ),
+            *count_note(nowhere, "subject", text="without a site, not harmonised"),
         ]
 
 
 def _check_plan(plan: Plan, views: Views) -> None:
     unknown = [name for name in plan.genotypes if name not in views.names]
     if unknown:
-        raise StudyError(f"genotypes names views {listed(unknown)}, but there are {listed(views.names)}.")
+        raise StudyError(
+            f"genotypes names unknown views {listed(unknown)}; the views are {listed(views.names)}."
+        )
 
 
 def _matched(participants: pd.DataFrame | None, views: Views) -> pd.DataFrame | None:
-    """The participants table, which must have the rows of the views."""
+    """The participants, which must have the rows of the views."""
     if participants is None:
         return None
     if len(participants) != len(views):
-        raise StudyError(f"The participants table has {len(participants)} rows for {len(views)} subjects.")
+        raise StudyError(f"The table of participants has {len(participants)} rows for {len(views)} subjects.")
     if views.ids is not None and not participants.index.equals(views.ids):
-        raise StudyError("The participants table is not in the order of the views; reindex it by their ids.")
+        raise StudyError(
+            "The table of participants is not in the order of the views; reindex it by their ids."
+        )
     return participants
 
 
-def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[str]]:
-    """The views without features that training did not see, where they have all that it saw."""
-    blocks, names, notes = list(views.blocks), dict(views.feature_names), list[str]()
+def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, list[Note]]:
+    """The views without features that are not in the training data, if they have all that are."""
+    blocks, names, notes = list(views.blocks), dict(views.feature_names), list[Note]()
     for a, name in enumerate(views.names):
         found = names[name]
         seen = pd.Index(found).isin(wanted.get(name, found))
         if seen.sum() == len(wanted.get(name, found)) < len(found):
             blocks[a], names[name] = blocks[a][:, seen], found[seen]
-            new = note(int((~seen).sum()), "column", verb="not seen in training left out")
-            notes += [f"View {name!r}: {text}" for text in new]
+            text = "not in the training data left out"
+            new = count_note(int((~seen).sum()), "column", text=text, public=True)
+            notes += [note.about(f"View {name!r}") for note in new]
     return views.replaced(blocks=blocks, feature_names=names), notes
 
 
-def _teachers(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
-    """Whose data tells the effects of covariates."""
+def _reference_subjects(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
+    """Subjects in whom the effects of covariates are estimated."""
     if not plan.residualise or plan.residualise_on == "all":
         return np.ones(n, dtype=bool)
     controls = tuple(plan.controls or ())
     return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
 
 
-def _idle_notes(participants: pd.DataFrame | None, plan: Plan, teachers: Array) -> list[str]:
-    """Covariates that are to be taken out and do not vary among those who tell their effect."""
+def _idle_notes(participants: pd.DataFrame | None, plan: Plan, reference: Array) -> list[Note]:
+    """Notes on covariates that are constant among the reference subjects."""
     found = (
         []
         if participants is None
-        else [name for name in plan.residualise if participants[name][teachers].nunique() < 2]
+        else [name for name in plan.residualise if participants[name][reference].nunique() < 2]
     )
     who = "controls" if plan.residualise_on == "controls" else "subjects"
-    verb = f"with a single value among the {who}, whose effect is not taken out: {listed(found)}"
-    return note(len(found), "covariate", verb=verb)
+    text = f"with a single value among the {who}, whose effect is not removed: {listed(found)}"
+    return count_note(len(found), "covariate", text=text, public=True)
 
 
 def _check_seen(present: Array) -> None:
     unseen = int((~present.any(axis=1)).sum())
     if unseen:
-        raise StudyError(f"{counted(unseen, 'subject')} without a value in any kept column; leave them out.")
+        raise StudyError(
+            f"{counted(unseen, 'subject')} without a value in any column that is kept; leave them out."
+        )
 
 
 def _dense(X: Any) -> Array:
-    """A block of a dense view; one that nobody has comes as an empty sparse matrix."""
+    """The block of a dense view; a view that all subjects lack is an empty sparse matrix."""
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def _scattered(X: Array, rows: Array, n: int, dtype: Any) -> Array:
-    """Rows in their places, NaN elsewhere."""
+    """Rows at their positions, NaN elsewhere."""
     full = np.full((n, X.shape[1]), np.nan, dtype=dtype)
     full[rows] = X
     return full

@@ -1,4 +1,4 @@
-"""What is asked of the preparation of views."""
+"""The settings of the preparation of views."""
 
 from __future__ import annotations
 
@@ -19,38 +19,37 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of a `Preparation`.
+    """The settings of a `Preparation`.
 
-    The names are those of ``[preparation]`` in study.toml; diagnosis and site stand under ``[participants]``
-    there.
+    The names are those of ``[preparation]`` in study.toml; diagnosis and site are under ``[participants]``.
 
     Parameters
     ----------
     impute : {"median", "knn"}
-        How missing cells of observed rows are filled. "knn" takes the mean of the nearest training subjects,
-        as scikit-learn's `KNNImputer` does on standardised features, and so has to store training rows.
+        How missing cells of observed rows are imputed. "knn" uses the mean of the nearest training subjects,
+        like `sklearn.impute.KNNImputer` on standardised features, and stores training rows.
     n_neighbors : int, default=5
     genotypes : sequence of str
-        Views of allele counts (0 to 2): missing calls get the mean dosage; such views are neither harmonised
-        nor residualised.
+        Views of allele counts (0 to 2). Missing calls are replaced by the mean dosage, and these views are
+        neither harmonised nor residualised.
     residualise : sequence of str
-        Columns of the participants table whose linear effect is taken out. Text is coded by category. A
-        subject without a value, or with a category not seen in training, gets the mean or the commonest.
+        Columns of the participants whose linear effect is removed. Text is coded by category. Missing values
+        and categories that are not in the training data are replaced by the mean or the most frequent value.
     residualise_on : {"controls", "all"}
-        Whose data tells that effect.
+        Subjects in whom these effects are estimated.
     diagnosis, controls : str, optional
-        The column and its value that make a control; `controls` may be a list of values.
+        Column of the diagnosis, and its value for controls; `controls` may be a list.
     harmonise : {"none", "combat"}
-        ComBat between sites, which keeps what `residualise` explains (and then takes it out).
+        ComBat between sites. The effects of `residualise` are kept by ComBat, and removed afterwards.
     site : str, optional
         Column of the site or scanner.
     min_site : int, default=5
-        Subjects of smaller sites, and those without a site, are left as they are, and counted in the notes.
+        Subjects of smaller sites, and those without a site, are not harmonised, and are counted in the notes.
     new_sites : {"error", "average"}
-        What to do with new subjects of sites not seen in training, whose effect nobody can know: refuse
-        them, or leave them as they are, as if theirs were an average site.
+        How to handle new subjects of sites that are not in the training data: raise an error, or do not
+        harmonise them.
     standardise : bool, default=False
-        Mean zero and variance one. The model does this itself unless told otherwise.
+        Scale features to zero mean and unit variance. The model does this by default.
 
     Examples
     --------
@@ -81,7 +80,7 @@ class Plan:
             if getattr(self, name) < least:
                 raise StudyError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if self.harmonise != "none" and self.site is None:
-            raise StudyError(f"harmonise = {self.harmonise!r} needs the column of the site; set site.")
+            raise StudyError(f"harmonise = {self.harmonise!r} needs the site column; set site.")
         if self.residualise and self.residualise_on == "controls" and not (self.diagnosis and self.controls):
             raise StudyError(
                 "Residualisation on controls needs diagnosis (a column) and controls (its value for them); "

@@ -1,6 +1,6 @@
-"""Steps of the preparation of a view: each is learned from training subjects and applied to others.
+"""Steps of the preparation of a view: each is fitted on training subjects and applied to others.
 
-A step is a data class of arrays with ``fit(X, asked)`` and ``apply(X, people)``; rows of X are the subjects
+A step is a dataclass of arrays with ``fit(X, asked)`` and ``apply(X, people)``; rows of X are the subjects
 who have the view.
 """
 
@@ -14,24 +14,25 @@ from sklearn.impute import KNNImputer
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, apply_combat, fit_combat
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.wording import counted
 
 Array = np.ndarray
-NOWHERE = -1  # the site of subjects whose site is not known
-LEAST_SUBJECTS, LEAST_PER_COVARIATE = 10, 5  # to fit the effects of covariates on
-ROUNDING = 1e-12  # columns whose values differ by a smaller share do not vary
-TOO_FEW = {  # residualise_on -> who is learned from, and what to do when they are too few
+NOWHERE = -1  # the site of subjects without a known site
+LEAST_SUBJECTS, LEAST_PER_COVARIATE = 10, 5  # for estimating the effects of covariates
+ROUNDING = 1e-12  # relative range below which a column is constant
+TOO_FEW = {  # residualise_on -> the reference subjects, and the solution if they are too few
     "controls": ("controls", "set residualise_on = 'all', residualise fewer covariates or check controls"),
     "all": ("subjects", "residualise fewer covariates or none"),
 }
-EXPLAINED = 1e-9  # share of a feature's spread below which the rest is rounding
+EXPLAINED = 1e-9  # relative residual spread below which a feature is fully explained
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """What steps may know of n subjects: covariates (n x p, standardised) and positions of their sites."""
+    """Covariates (n x p, standardised) and site positions of n subjects."""
 
     covariates: Array
     site: Array
@@ -42,27 +43,27 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a step is fitted with, beside the values."""
+    """The settings and subjects that a step is fitted with."""
 
     plan: Plan
     people: People
-    teachers: Array  # (n,) bool: whose data tells the effects of covariates
-    complete: Array  # (n,) bool: who has all covariates
+    reference: Array  # (n,) bool: subjects in whom the effects of covariates are estimated
+    complete: Array  # (n,) bool: subjects with all covariates
     features: Array
-    known: Array  # (n, d) bool: cells that were not missing in the file
+    known: Array  # (n, d) bool: cells that are not missing in the file
     n_sites: int
 
     def after(self, step: Step, rows: Array) -> Asked:
-        """The same for the next step, and the rows that are left."""
+        """The same for the next step and the remaining rows."""
         columns = step.names(np.arange(len(self.features)))
         kept = self.of(rows)
         return replace(kept, features=self.features[columns], known=kept.known[:, columns])
 
     def of(self, rows: Array) -> Asked:
-        """The same for some of the subjects."""
-        teachers, complete = self.teachers[rows], self.complete[rows]
+        """The same for some subjects."""
+        reference, complete = self.reference[rows], self.complete[rows]
         return replace(
-            self, people=self.people[rows], teachers=teachers, complete=complete, known=self.known[rows]
+            self, people=self.people[rows], reference=reference, complete=complete, known=self.known[rows]
         )
 
 
@@ -70,19 +71,19 @@ class Asked:
 class Step:
     """A fitted step; all fields but the notes are numeric arrays."""
 
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    notes: tuple[Note, ...] = field(default=(), kw_only=True)
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Learn from training subjects."""
+        """Fit on training subjects."""
         raise NotImplementedError
 
     def apply(self, X: Array, people: People) -> Array:
-        """The rows after this step."""
+        """Apply the step to rows."""
         raise NotImplementedError
 
     def names(self, features: Array) -> Array:
-        """Names of the features that are left."""
+        """Names of the remaining features."""
         return features
 
     def arrays(self) -> dict[str, Array]:
@@ -93,7 +94,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Keep(Step):
-    """Columns that vary among the known values."""
+    """Keep columns that are not constant."""
 
     keep: Array
 
@@ -105,7 +106,7 @@ class Keep(Step):
         keep = ~(empty | constant)
         if not keep.any():
             raise StudyError(
-                f"none of its {len(keep)} columns varies among the {len(X)} subjects who have it; "
+                f"all of its {len(keep)} columns are constant among the {len(X)} subjects who have it; "
                 "leave it out."
             )
         notes = _column_notes(
@@ -116,49 +117,49 @@ class Keep(Step):
         return cls(keep, notes=notes)
 
     def apply(self, X: Array, people: People) -> Array:
-        """Those columns."""
+        """Select the columns."""
         return X[:, self.keep]
 
     def names(self, features: Array) -> Array:
-        """Their names."""
+        """Select the names."""
         return features[self.keep]
 
 
 @dataclass(frozen=True, eq=False)
 class Median(Step):
-    """Missing cells get the median of the feature."""
+    """Impute missing cells by the median of the feature."""
 
     values: Array
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Medians of the known values."""
+        """Compute the medians of the known values."""
         return cls(np.nanmedian(X, axis=0), notes=_filled_note(X, "the median"))
 
     def apply(self, X: Array, people: People) -> Array:
-        """Fill."""
+        """Impute."""
         return np.where(np.isnan(X), self.values, X)
 
 
 @dataclass(frozen=True, eq=False)
 class Dosage(Median):
-    """Missing calls get the mean dosage of the variant."""
+    """Impute missing calls by the mean dosage of the variant."""
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Means of the known calls, which must lie between 0 and 2."""
+        """Compute the means of the known calls, which must lie between 0 and 2."""
         strange = int(((X < 0) | (X > 2)).sum())
         if strange:
             raise StudyError(
-                f"{counted(strange, 'value')} outside 0 to 2, which no allele count is; name the code of "
-                "missing calls under missing_codes, or do not list the view under genotypes."
+                f"{counted(strange, 'value')} outside 0 to 2, which are not allele counts; list the code of "
+                "missing calls in missing_codes, or do not list the view under genotypes."
             )
         return cls(np.nanmean(X, axis=0), notes=_filled_note(X, "the mean dosage"))
 
 
 @dataclass(frozen=True, eq=False)
 class Neighbours(Step):
-    """Missing cells get the mean of the nearest training subjects; `rows` are those, standardised."""
+    """Impute missing cells by the mean of the nearest training subjects; `rows` are standardised."""
 
     centre: Array
     spread: Array
@@ -173,7 +174,7 @@ class Neighbours(Step):
         return cls(centre, spread, (X - centre) / spread, k, notes=_filled_note(X, "the mean of neighbours"))
 
     def apply(self, X: Array, people: People) -> Array:
-        """Fill; known values stay as they are, to the last bit."""
+        """Impute; known values are unchanged, bit for bit."""
         if not np.isnan(X).any():
             return X
         imputer = KNNImputer(n_neighbors=int(self.n_neighbors[0])).fit(self.rows)
@@ -197,7 +198,7 @@ class Harmonise(Step):
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Learn the effects of sites."""
+        """Estimate the effects of sites."""
         site, covariates = asked.people.site, asked.people.covariates
         sizes = np.bincount(site[site >= 0], minlength=max(asked.n_sites, 1))
         large = sizes >= asked.plan.min_site
@@ -205,8 +206,8 @@ class Harmonise(Step):
             nothing = np.zeros(X.shape[1])
             none = np.empty((0, X.shape[1]))
             slopes = np.zeros((covariates.shape[1], X.shape[1]))
-            sites = counted(int(large.sum()), "site")
-            note = f"not harmonised: {sites} with {asked.plan.min_site} subjects or more"
+            sites = Count(int(large.sum()), "site", public=True)
+            note = Note(("not harmonised: ", sites, f" with {asked.plan.min_site} subjects or more"))
             return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
         at = _looked_up(position, site)
@@ -214,17 +215,17 @@ class Harmonise(Step):
         return cls(position, **asdict(fitted), notes=_small_sites_note(sizes, large, asked.plan.min_site))
 
     def apply(self, X: Array, people: People) -> Array:
-        """Subjects as the average site would have seen them."""
+        """Remove the effects of sites."""
         fitted = Combat(self.mean, self.slopes, self.spread, self.shift, self.scale)
         return apply_combat(fitted, X, _looked_up(self.position, people.site), people.covariates)
 
 
 @dataclass(frozen=True, eq=False)
 class Residualise(Step):
-    """Effects of covariates taken out, at the mean of those they were learned from.
+    """Remove the effects of covariates, relative to the mean of the reference subjects.
 
-    ``X - (C - centre) slopes``; slopes are 0 where nothing can be learned of a column. Columns of which
-    nothing is left in anybody are set to their `level`.
+    ``X - (C - centre) slopes``; slopes are 0 for columns without an estimate. Columns that are fully
+    explained are set to their `level`.
     """
 
     centre: Array
@@ -234,41 +235,41 @@ class Residualise(Step):
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Least squares."""
-        taught, C = X[asked.teachers], asked.people.covariates
-        least = _check_enough(len(taught), C.shape[1], asked.plan)
-        centre, level = C[asked.teachers].mean(axis=0), taught.mean(axis=0)
-        constant = ~_varies(taught)
-        unknown = ~constant & (asked.known[asked.teachers].sum(axis=0) < least)
-        slopes = np.linalg.lstsq(C[asked.teachers] - centre, taught - level, rcond=None)[0]
+        """Estimate the effects by least squares."""
+        sample, C = X[asked.reference], asked.people.covariates
+        least = _check_enough(len(sample), C.shape[1], asked.plan)
+        centre, level = C[asked.reference].mean(axis=0), sample.mean(axis=0)
+        constant = ~_varies(sample)
+        unknown = ~constant & (asked.known[asked.reference].sum(axis=0) < least)
+        slopes = np.linalg.lstsq(C[asked.reference] - centre, sample - level, rcond=None)[0]
         slopes[:, constant | unknown] = 0.0
         left = X - level - (C - centre) @ slopes
-        told = asked.known & asked.complete[:, None]
-        explained = _explained(np.where(told, left, np.nan), np.where(told, X, np.nan))
+        known = asked.known & asked.complete[:, None]
+        explained = _explained(np.where(known, left, np.nan), np.where(known, X, np.nan))
         who = TOO_FEW[asked.plan.residualise_on][0]
         notes = _column_notes(
             asked.features,
-            (explained, "wholly explained by the covariates"),
-            (constant, f"without variation among the {who}, from which no effect of covariates is taken out"),
-            (unknown, f"known of fewer than {least} {who}, from which no effect of covariates is taken out"),
+            (explained, "fully explained by the covariates"),
+            (constant, f"constant among the {who}, from which no effect of covariates is removed"),
+            (unknown, f"known for fewer than {least} {who}, from which no effect of covariates is removed"),
         )
         return cls(centre, slopes, level, explained, notes=notes)
 
     def apply(self, X: Array, people: People) -> Array:
-        """What the covariates do not explain."""
+        """Subtract the effects."""
         return np.where(self.explained, self.level, X - (people.covariates - self.centre) @ self.slopes)
 
 
 @dataclass(frozen=True, eq=False)
 class Standardise(Step):
-    """Mean zero and variance one."""
+    """Scale to zero mean and unit variance."""
 
     centre: Array
     spread: Array
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
-        """Means and standard deviations."""
+        """Compute means and standard deviations."""
         return cls(X.mean(axis=0), X.std(axis=0))
 
     def apply(self, X: Array, people: People) -> Array:
@@ -277,7 +278,7 @@ class Standardise(Step):
 
 
 def _varies(X: Array) -> Array:
-    """Which columns have known values that differ by more than rounding."""
+    """Which columns are not constant up to rounding, ignoring missing cells."""
     missing = np.isnan(X)
     lowest = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
     highest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
@@ -285,7 +286,7 @@ def _varies(X: Array) -> Array:
 
 
 def _explained(left: Array, X: Array) -> Array:
-    """Columns that vary, and of which nothing but rounding is left."""
+    """Columns that vary, and whose residuals are zero up to rounding."""
     explained = _varies(X)
     spread, rest = np.nanstd(X[:, explained], axis=0), np.nanstd(left[:, explained], axis=0)
     explained[explained] = rest <= EXPLAINED * spread
@@ -293,42 +294,45 @@ def _explained(left: Array, X: Array) -> Array:
 
 
 def _check_enough(n: int, p: int, plan: Plan) -> int:
-    """How many are needed to learn the effects of covariates from; fewer are refused."""
+    """The number of subjects needed to estimate the effects of covariates; fewer are refused."""
     least = max(LEAST_SUBJECTS, LEAST_PER_COVARIATE * p)
     if n < least:
         who, way_out = TOO_FEW[plan.residualise_on]
         raise StudyError(
-            f"{n} {who} have it, too few to learn the effects of covariates from ({least} are needed); "
+            f"{n} {who} have it, too few to estimate the effects of covariates ({least} are needed); "
             f"{way_out}."
         )
     return least
 
 
-def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[str, ...]:
-    """One note per cause, with the columns that it has."""
+def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[Note, ...]:
+    """One note per cause, with its columns."""
     return tuple(
-        f"{counted(found.sum(), 'column')} {cause}: {listed(features[found])}"
+        note
         for found, cause in causes
-        if found.any()
+        for note in count_note(
+            int(found.sum()), "column", text=f"{cause}: {listed(features[found])}", public=True
+        )
     )
 
 
 def _looked_up(position: Array, site: Array) -> Array:
-    """Entries of a table at each site, -1 where the site is not known."""
+    """Positions of the sites of subjects, -1 where the site is unknown."""
     return np.where(site >= 0, position[site], NOWHERE)
 
 
-def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[str, ...]:
+def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[Note, ...]:
     small = ~large & (sizes > 0)
-    subjects, sites = int(sizes[small].sum()), int(small.sum())
-    who = f"{counted(subjects, 'subject')} of {counted(sites, 'site')}"
-    note = f"{who} with fewer than {least}, not harmonised"
+    subjects = Count(int(sizes[small].sum()), "subject")
+    sites = Count(int(small.sum()), "site", public=True)
+    note = Note((subjects, " of ", sites, f" with fewer than {least}, not harmonised"))
     return (note,) * bool(small.any())
 
 
-def _filled_note(X: Array, by: str) -> tuple[str, ...]:
+def _filled_note(X: Array, by: str) -> tuple[Note, ...]:
     count = int(np.isnan(X).sum())
-    return (f"{counted(count, 'missing cell')} ({count / X.size:.1%}) filled with {by}",) * bool(count)
+    cells = Count(count, "missing cell", detail=f" ({count / X.size:.1%})")
+    return (Note((cells, f" filled with {by}")),) * bool(count)
 
 
 STEPS: dict[str, type[Step]] = {

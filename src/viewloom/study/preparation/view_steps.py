@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.steps import STEPS, Asked, People, Step
 
@@ -28,20 +29,20 @@ class PreparedView:
     steps: tuple[Step, ...]
 
     def apply(self, X: Array, people: People) -> tuple[Array, Array]:
-        """Rows after all steps, and their numbers: some may have nothing in any column that was kept."""
+        """Rows after all steps, and their positions; rows without any value are left out."""
         rows = np.arange(len(X))
         for step in self.steps:
             X, rows = _without_empty(step.apply(X, people[rows]), rows)
         return X, rows
 
     @property
-    def notes(self) -> list[str]:
-        """What was done to the training subjects."""
+    def notes(self) -> list[Note]:
+        """Notes on the training subjects."""
         return [note for step in self.steps for note in step.notes]
 
     @property
     def features_out(self) -> Array:
-        """Names of the features that are left."""
+        """Names of the remaining features."""
         features = self.features
         for step in self.steps:
             features = step.names(features)
@@ -67,21 +68,21 @@ def fit_view(views: Views, a: int, asked: Asked) -> PreparedView:
 
 
 def restored_view(view: Mapping[str, Any], a: int, arrays: Mapping[str, Array]) -> PreparedView:
-    """A view from what was stored."""
+    """Restore a view."""
     steps = [_restored_step(kind, f"{a}/{i}/", arrays) for i, kind in enumerate(view["steps"])]
     features = np.asarray(view["features"], dtype=object)
     return PreparedView(view["name"], features, tuple(view["steps"]), tuple(steps))
 
 
 def _restored_step(kind: str, start: str, arrays: Mapping[str, Any]) -> Step:
-    """A step from the arrays whose names begin so."""
+    """Restore a step from the arrays whose names begin with `start`."""
     return STEPS[kind](
         **{name.removeprefix(start): X for name, X in arrays.items() if name.startswith(start)}
     )
 
 
 def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
-    """The steps that a view goes through, in order."""
+    """The steps of a view, in order."""
     last = ("standardise",) * plan.standardise
     if view in plan.genotypes:
         return ("keep", "dosage", *last)
@@ -91,14 +92,14 @@ def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
 
 
 def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
-    """Rows that hold anything, and their numbers."""
+    """Rows with any value, and their positions."""
     known = ~np.isnan(X).all(axis=1)
     return X[known], rows[known]
 
 
 @contextmanager
 def _naming(view: str) -> Iterator[None]:
-    """Errors with the view they are about."""
+    """Add the name of the view to errors."""
     try:
         yield
     except StudyError as error:

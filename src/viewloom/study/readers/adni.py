@@ -1,6 +1,6 @@
-"""Tables of ADNI: ADNIMERGE, TADPOLE, and FDG of Berkeley.
+"""Tables of ADNI: ADNIMERGE, TADPOLE, and FDG of UC Berkeley.
 
-All are read by RID unless another id is asked for, and at baseline unless another visit is.
+The id is the RID and the visit is baseline by default.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
@@ -18,13 +19,12 @@ from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.readers.visits import parse
-from viewloom.study.wording import note
 
-SAME_VISIT = {  # a baseline is screened, scanned and seen under different codes
+SAME_VISIT = {  # codes of one visit: a baseline includes screening and its scan
     "bl": ("bl", "sc", "scmri"),
     "4_bl": ("4_bl", "4_sc"),
 }
-ONE_VISIT = "give visit to keep one visit of each subject"
+ONE_VISIT = "set visit to keep one visit of each subject"
 TEXT = ["RID", "PTID", "VISCODE", "VISCODE2", "OVERALLQC", "RUNDATE", "DX", "ROINAME", "ROILAT"]
 DX_NAMES = {"NL": "CN", "Dementia": "AD"}  # as in DX_bl
 DX_CHANGE = {1: "CN", 2: "MCI", 3: "AD", 4: "MCI", 5: "AD", 6: "AD", 7: "CN", 8: "MCI", 9: "CN"}
@@ -35,7 +35,7 @@ NEVER_NEGATIVE = (  # of ADNIMERGE; others, such as RAVLT_learning and mPACCdigi
     "Hippocampus", "WholeBrain", "Entorhinal", "Fusiform", "MidTemp", "ICV",
 )  # fmt: skip
 MERGE_CODES = {name + end: ADNI_CODES for name in NEVER_NEGATIVE for end in ("", "_bl")}
-TABLES = ("UCSFFS", "BAIPETNMRC_", "UCBERKELEYAV", "UPENNBIOMK", "DTIROI_")  # in which nothing is negative
+TABLES = ("UCSFFS", "BAIPETNMRC_", "UCBERKELEYAV", "UPENNBIOMK", "DTIROI_")  # without negative values
 TADPOLE_CODES = MERGE_CODES | {f"*_{table}*": ADNI_CODES for table in TABLES}
 BOOKKEEPING = (
     "RID", "PTID", "SITE", "D1", "D2", "*VISCODE*", "EXAMDATE*", "*_bl", "Month", "M", "COLPROT", "ORIGPROT",
@@ -60,25 +60,25 @@ def read_adnimerge(
     ----------
     path : str or Path
     id : str, default="RID"
-        "PTID" is there as well.
+        "PTID" is available as well.
     visit : str, default="bl"
     columns, exclude : list of str, optional
-        Shell patterns. By default all columns of numbers but ids, dates and copies of the baseline
+        Shell patterns. By default all numeric columns except ids, dates and copies of the baseline
         (``*_bl``); with ``numeric=False`` all columns.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1 in columns that are never negative, such as AGE, MMSE and Hippocampus.
     numeric : bool, default=True
-        If False, text such as DX and PTGENDER stays, for the table of participants.
+        If False, text such as DX and PTGENDER is kept, for the table of participants.
     aside : function of str to bool, optional
         As in `tables.read_table`.
 
     Returns
     -------
     DataFrame indexed by ``id``
-        ``DX`` is CN, MCI or AD, the state after a change such as "MCI to Dementia". ``AGE`` is that of the
-        visit: the table's own, at baseline, plus ``Years_bl``. ``>1700`` and the like count as their bound.
+        ``DX`` is CN, MCI or AD, the state after a change such as "MCI to Dementia". ``AGE`` is the age
+        at the visit: that at baseline, which the table has, plus ``Years_bl``. ``>1700`` is read as 1700.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     codes = MERGE_CODES if missing_codes is None else missing_codes
     raw = _aged(raw, codes, path, notation)
@@ -96,23 +96,23 @@ def read_tadpole(
     numeric: bool = True,
     aside: Aside = None,
 ) -> pd.DataFrame:
-    """Read TADPOLE_D1_D2: ADNIMERGE with the tables of images and fluids beside it.
+    """Read TADPOLE_D1_D2: ADNIMERGE joined with tables of imaging and CSF measures.
 
     Parameters
     ----------
     path, id, visit, columns, exclude, numeric, aside
-        As in `read_adnimerge`. Patterns fit the full names, such as ``ST*SV_UCSFFSX_*``.
+        As in `read_adnimerge`. Patterns match the full names, such as ``ST*SV_UCSFFSX_*``.
     missing_codes : list, or dict of column pattern to list, optional
-        By default -4 and -1 in the tables beside ADNIMERGE and in those of its columns that are never
+        By default -4 and -1 in the tables other than ADNIMERGE and in those of its columns that are never
         negative.
 
     Returns
     -------
     DataFrame indexed by ``id``
-        ST codes have names such as ``LeftHippocampus_volume`` where one table only was chosen. ``DX`` is
+        ST codes have names such as ``LeftHippocampus_volume`` where a single table is selected. ``DX`` is
         CN, MCI or AD, from DXCHANGE where that is given.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     codes: Codes = TADPOLE_CODES
     if missing_codes is not None:
@@ -152,10 +152,10 @@ def read_fdg(
     Returns
     -------
     DataFrame indexed by ``id``
-        One column per ROINAME, with ROILAT where there is one. Several scans of a visit are averaged, which
-        is noted. ADNI gives one to five regions; a finer view is BAIPETNMRC, or one's own extraction.
+        One column per ROINAME, with ROILAT where there is one. Several scans of a visit are averaged,
+        with a note. ADNI has one to five regions; BAIPETNMRC has more.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     name = ["ROINAME", *(["ROILAT"] if "ROILAT" in raw.columns else [])]
     wide = pivot(
@@ -189,10 +189,10 @@ def is_fdg(sample: Sample) -> bool:
     return {"RID", "ROINAME", "MEAN"} <= sample.columns
 
 
-def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.DataFrame, Notation]:
+def visit_rows(path: Path, id: str, visit: str, notes: list[Note]) -> tuple[pd.DataFrame, Notation]:
     """Rows of the visit, with ids and codes as text, and how numbers are written."""
     dialect = find_dialect(path)
-    raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # in one piece
+    raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # defragmented
     frames.column(raw, id, path, "id")
     frames.check_names(raw, path)
     if visit == "all":
@@ -203,7 +203,7 @@ def visit_rows(path: Path, id: str, visit: str, notes: list[str]) -> tuple[pd.Da
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:
-    """VISCODE2, which counts from a subject's own baseline, else VISCODE."""
+    """VISCODE2, which is relative to the baseline of each subject, else VISCODE."""
     given = [name for name in ("VISCODE2", "VISCODE") if name in raw.columns]
     if not given:
         raise StudyError(
@@ -214,7 +214,7 @@ def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:
 
 
 def _aged(raw: pd.DataFrame, codes: Codes, path: Path, notation: Notation) -> pd.DataFrame:
-    """The age at the visit; the tables repeat that at baseline on every row."""
+    """Replace the age at baseline, which the tables repeat on every row, by that at the visit."""
     if not {"AGE", "Years_bl"} <= set(raw.columns):
         return raw
     both = frames.numbers(
@@ -233,11 +233,11 @@ def _clinical(
     exclude: Patterns,
     codes: Codes,
     numeric: bool,
-    notes: list[str],
+    notes: list[Note],
     notation: Notation,
     aside: Aside,
 ) -> pd.DataFrame:
-    """The chosen columns of ADNIMERGE or TADPOLE."""
+    """The selected columns of ADNIMERGE or TADPOLE."""
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_VISIT)
     if "DX" in raw.columns:
         last = frames.as_text(raw["DX"]).str.replace(r"(?s)^.* to ", "", regex=True)
@@ -253,13 +253,15 @@ def _clinical(
     return frame
 
 
-def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[str], notation: Notation) -> pd.DataFrame:
-    """Columns of numbers that say something about a subject."""
+def _measurements(raw: pd.DataFrame, codes: Codes, notes: list[Note], notation: Notation) -> pd.DataFrame:
+    """Numeric columns other than ids, dates and copies."""
     kept = [
         not frames.matches(name, BOOKKEEPING)
         and frames.is_numeric(raw[name], codes, censored=True, notation=notation)
         for name in raw.columns
     ]
     left = len(kept) - sum(kept)
-    notes += note(left, "column of text, ids or dates", "columns of text, ids, dates or copies")
+    notes += count_note(
+        left, "column of text, ids or dates", "columns of text, ids, dates or copies", public=True
+    )
     return raw.loc[:, kept]

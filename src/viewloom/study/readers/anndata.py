@@ -15,13 +15,14 @@ import scipy.sparse as sp
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import InputError, MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.wording import counted, nearest
 
 CORRECT = "correct the matrix, or leave the columns out with exclude"
 ONE_ROW = "keep one observation per subject"
-HEADS = (b"\x89HDF", b"MuData")  # MuData writes its name before the HDF5
+HEADS = (b"\x89HDF", b"MuData")  # MuData files start with its name
 
 
 def read_h5mu(
@@ -84,7 +85,7 @@ def read_h5ad(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """The file; HDF5 that holds something else fails in too many ways to list."""
+    """Open the file; other HDF5 files raise errors of many kinds."""
     try:
         h5py: Any = import_module("h5py")
         import_module("anndata.io")
@@ -92,7 +93,7 @@ def _opened(path: Path) -> Iterator[Any]:
         raise MissingPackageError("This file needs anndata: pip install viewloom[omics]") from error
     check_kind(path)
     if not path.is_file():
-        raise StudyError(f"{path.name}: there is no such file.")
+        raise StudyError(f"{path.name}: no such file.")
     with path.open("rb") as opened:
         if not opened.read(8).startswith(HEADS):
             raise StudyError(f"{path.name}: is not an HDF5 file; check path and format.")
@@ -111,23 +112,23 @@ def _opened(path: Path) -> Iterator[Any]:
 def _as_frame(
     group: Any, layer: str | None, columns: Patterns, exclude: Patterns, path: Path
 ) -> pd.DataFrame:
-    """Observations in rows, variables in columns; of all that is in the file, only these are read."""
+    """Read observations as rows and variables as columns, and nothing else of the file."""
     if layer is not None:
         matrix = _chosen(group.get("layers"), layer, "layer", path)
     elif "X" in group:
         matrix = group["X"]
     else:
-        raise StudyError(f"{path.name}: there is no X; choose a layer.")
+        raise StudyError(f"{path.name}: has no X; set layer.")
     values, names = _dense(matrix, path), {axis: axis_names(group[axis], path) for axis in ("obs", "var")}
     if values.shape != (len(names["obs"]), len(names["var"])):
         raise StudyError(
-            f"{path.name}: the matrix does not fit the names of its rows and columns; write it again."
+            f"{path.name}: the shape of the matrix does not match its row and column names; write it again."
         )
     nameless = int(np.count_nonzero(names["var"].isna()))
     if nameless:
         raise StudyError(f"{path.name}: {counted(nameless, 'column')} without a name; write it again.")
     wide = pd.DataFrame(values, columns=names["var"])
-    notes: list[str] = []
+    notes: list[Note] = []
     ids = frames.checked_ids(pd.Series(names["obs"], name="obs_names"), path, hint=ONE_ROW)
     chosen = frames.select(wide, columns, exclude, path, notes)
     return frames.finish(frames.numbers(chosen, (), path, notes, way_out=CORRECT), ids, path, notes)
@@ -143,10 +144,10 @@ def _chosen(nodes: Any, name: str, what: str, path: Path) -> Any:
 
 
 def axis_names(table: Any, path: Path) -> pd.Index:
-    """Names of observations or variables, without the rest of their table.
+    """Names of observations or variables.
 
-    The table is a group whose ``_index`` tells which column holds them or, before anndata 0.7, an array of
-    records whose first field does.
+    The table is a group whose attribute ``_index`` names their column or, before anndata 0.7, an array of
+    records with the names in the first field.
     """
     if not hasattr(table, "keys"):
         if not table.dtype.names:
@@ -159,7 +160,7 @@ def axis_names(table: Any, path: Path) -> pd.Index:
 
 
 def _named_levels(node: Any) -> Any:
-    """A column; codes whose levels stand elsewhere, as before anndata 0.8, become those."""
+    """A column; codes with separate levels, as before anndata 0.8, are replaced by the levels."""
     levels = getattr(node, "attrs", {}).get("categories")
     if levels is None:
         return _element(node)
@@ -171,7 +172,7 @@ def _named_levels(node: Any) -> Any:
 
 
 def _as_text(values: Any) -> pd.Index:
-    """Names as text; bytes are UTF-8, and what is missing stays so."""
+    """Names as text; bytes are UTF-8, and missing names stay missing."""
     found = pd.Series(np.asarray(values, dtype=object))
     return pd.Index(found.map(_decoded), dtype=object)
 
@@ -183,10 +184,10 @@ def _decoded(name: Any) -> Any:
 
 
 def _dense(node: Any, path: Path) -> np.ndarray:
-    """The numbers of a matrix; positions of a sparse one are checked, since nobody else does."""
+    """A matrix as a dense array; the indices of a sparse one are checked first."""
     matrix = _element(node)
     if getattr(matrix, "dtype", np.dtype(object)).kind not in "biuf":
-        raise StudyError(f"{path.name}: the matrix holds something else than numbers; choose a layer.")
+        raise StudyError(f"{path.name}: the matrix is not numeric; set layer.")
     if matrix.ndim != 2:
         raise StudyError(f"{path.name}: the matrix has {matrix.ndim} dimensions, not 2; write it again.")
     if not sp.issparse(matrix):
@@ -199,9 +200,9 @@ def _dense(node: Any, path: Path) -> np.ndarray:
 
 
 def _element(node: Any) -> Any:
-    """An array, or a group of arrays; groups within groups, which might hold themselves, are not read."""
+    """An array, or a group of arrays; nested groups, which may be cyclic, are refused."""
     from anndata.io import read_elem
 
     if hasattr(node, "keys") and any(hasattr(part, "keys") for part in node.values()):
-        raise InputError("groups within groups")
+        raise InputError("nested groups")
     return read_elem(node)

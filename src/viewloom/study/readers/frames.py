@@ -1,4 +1,4 @@
-"""From a raw table to one row per subject and one number per feature: the checks that all readers share."""
+"""From a raw table to one row per subject and numeric features: checks that all readers share."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
 from viewloom.study.readers.visits import FIRST, at_visits, first_visits, visit_columns
-from viewloom.study.wording import counted, nearest, note, quoted
+from viewloom.study.wording import counted, nearest, quoted
 
 Patterns = Sequence[str] | None
 Code = int | float | str
 Codes = Sequence[Code] | Mapping[str, Sequence[Code]]
-Aside = Callable[[str], bool] | None  # whether a column is named elsewhere, and so is no feature
+Aside = Callable[[str], bool] | None  # whether a column is named elsewhere, and so not a feature
 
-KEEP_ONE = "keep one row per subject, or give visit and visit_column"
-CORRECT = "correct the cells, or name what stands for missing in missing_codes"
-NAME_CODES = "name what stands for missing in missing_codes, or choose with columns and exclude"
-IS_CATEGORICAL = "correct the cells, name them in missing_codes, or name the column under categorical"
+KEEP_ONE = "keep one row per subject, or set visit and visit_column"
+CORRECT = "correct the cells, or list missing codes in missing_codes"
+NAME_CODES = "list missing codes in missing_codes, or select with columns and exclude"
+IS_CATEGORICAL = "correct the cells, list them in missing_codes, or name the column under categorical"
 PLAIN = Notation()
 MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mrz|mai|okt|dez)"
-SPOILT = {  # ids that a spreadsheet has turned into something else, or a column that holds no ids
+CONVERTED = {  # ids that a spreadsheet has converted, or a column without ids
     r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d.*)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|"
     rf"\d{{1,2}}-{MONTH}(?:-\d{{2,4}})?|{MONTH}-\d{{2}}": "dates",
     r"\d(?:[.,]\d+)?E\+\d+": "rounded numbers",
 }
 MOST_NUMBERS = 0.3  # share of numbers among names of columns
-CENSORED = r"^\s*[<>]=?\s*(?=[-+.\d])"  # '>1700': beyond what the assay can measure
+CENSORED = r"^\s*[<>]=?\s*(?=[-+.\d])"  # '>1700': beyond the range of the assay
 
 
 def column(raw: pd.DataFrame, name: str, path: Path, role: str) -> pd.Series:
-    """The one column of that name."""
+    """The column of that name, which must be unique."""
     at = np.flatnonzero(raw.columns == name)
     if len(at) == 0:
         raise StudyError(f"{path.name}: no {role} column {name!r}{_known_columns(name, list(raw.columns))}")
@@ -50,14 +51,14 @@ def column(raw: pd.DataFrame, name: str, path: Path, role: str) -> pd.Series:
 
 
 def _known_columns(name: str, known: list[str]) -> str:
-    """What the columns are called; where the first line holds data, it is not told."""
+    """The names of the columns, unless the first line has data."""
     if pd.to_numeric(pd.Series(known), errors="coerce").notna().mean() > MOST_NUMBERS:
-        return "; the first line holds numbers where names should be: add a header."
+        return "; the first line has numbers instead of names: add a header."
     return nearest(name, known) or f"; there are {listed(known)}."
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name is one of the patterns or fits one, case-sensitively.
+    """Whether a name equals or matches one of the patterns; case-sensitive.
 
     >>> matches("ST29SV", ["ST*SV"]), matches("st29sv", ["ST*SV"]), matches("a[1]", ["a[1]"])
     (True, False, True)
@@ -66,42 +67,42 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def select(
-    raw: pd.DataFrame, columns: Patterns, exclude: Patterns, path: Path, notes: list[str]
+    raw: pd.DataFrame, columns: Patterns, exclude: Patterns, path: Path, notes: list[Note]
 ) -> pd.DataFrame:
-    """The columns that are asked for, in the order of the file; a pattern that fits none is an error."""
+    """The selected columns, in the order of the file; a pattern of `columns` without a match is an error."""
     names = list(raw.columns)
     for pattern in columns or ():
         if not any(matches(name, [pattern]) for name in names):
             hint = nearest(pattern, names) or "."
-            raise StudyError(f"{path.name}: no column fits {pattern!r} of columns{hint}")
+            raise StudyError(f"{path.name}: no column matches {pattern!r} of columns{hint}")
     for pattern in exclude or ():
         if not any(matches(name, [pattern]) for name in names):
-            notes.append(f"no column fits {pattern!r} of exclude")
+            notes.append(Note((f"no column matches {pattern!r} of exclude",)))
     kept = [
         (columns is None or matches(name, columns)) and not matches(name, exclude or ()) for name in names
     ]
     chosen = raw.loc[:, kept]
     if chosen.shape[1] == 0:
-        check = "check columns and exclude" if columns or exclude else "it needs features as well"
+        check = "check columns and exclude" if columns or exclude else "the file needs features as well"
         raise StudyError(f"{path.name}: no columns left besides the id; {check}.")
     check_names(chosen, path)
     return chosen
 
 
 def apart(cells: pd.DataFrame, aside: Aside, path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The columns that are features, and the names of those that the study names as something else."""
+    """The columns that are features, and the names of those that the study names elsewhere."""
     found = [aside is not None and aside(str(name)) for name in cells.columns]
     names = [str(name) for name in cells.columns[found]]
     if len(names) == cells.shape[1]:
         raise StudyError(
-            f"{path.name}: all its columns are named elsewhere in the study: {listed(names)}; name those "
-            "that are features in full under columns."
+            f"{path.name}: all columns are named elsewhere in the study: {listed(names)}; name those that "
+            "are features in full under columns."
         )
     return cells.loc[:, ~np.array(found, dtype=bool)], names
 
 
 def check_names(table: pd.DataFrame, path: Path) -> None:
-    """Refuse columns that go by one name."""
+    """Refuse duplicate column names."""
     repeated = table.columns[table.columns.duplicated()].unique()
     if len(repeated):
         raise StudyError(
@@ -111,26 +112,26 @@ def check_names(table: pd.DataFrame, path: Path) -> None:
 
 
 def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:
-    """The column of visits: the one named, or the first that is known as such."""
+    """The visit column: the one that is named, or the first with a known name."""
     if name is None:
         known = visit_columns(raw.columns)
         if not known:
-            raise StudyError(f"{path.name}: no column of visits was found; give visit_column.")
+            raise StudyError(f"{path.name}: no visit column was found; set visit_column.")
         name = known[0]
     return as_text(column(raw, name, path, "visit"))
 
 
 def of_visit(
-    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[Note]
 ) -> pd.DataFrame:
-    """Rows of the wanted visits, or of the first of each subject, unless a visit is called so."""
+    """Rows of the selected visits, or of the first visit of each subject."""
     if list(wanted) == [FIRST] and not (codes == FIRST).any():
         return first_visits(raw, as_text(column(raw, id, path, "id")), codes, path, notes)
     return at_visits(raw, codes, wanted, path, notes)
 
 
 def as_text(cells: pd.Series) -> pd.Series:
-    """Cells as stripped text, missing where blank; whole numbers without a point."""
+    """Cells as stripped text, missing where blank; integers without a decimal point."""
     if pd.api.types.is_float_dtype(cells) and (cells.dropna() % 1 == 0).all():
         cells = cells.astype("Int64")
     text = cells.astype(str).str.strip()
@@ -138,69 +139,69 @@ def as_text(cells: pd.Series) -> pd.Series:
 
 
 def as_numbers(cells: pd.Series) -> pd.Series:
-    """Cells as numbers, NaN for all else; by way of text, since whole numbers may be too large for floats."""
+    """Cells as numbers, NaN for other text; read from text, since integers may be too large for floats."""
     return pd.to_numeric(as_text(cells), errors="coerce")
 
 
 def clean_ids(cells: pd.Series, path: Path) -> pd.Series:
-    """Ids as text, with leading zeros; blanks, and ids that a spreadsheet has spoilt, are errors."""
+    """Ids as text, with leading zeros; blanks, and ids that a spreadsheet has converted, are errors."""
     text, where = as_text(cells), f"{path.name}: column {cells.name!r}"
     absent = int(text.isna().sum())
     if absent:
         raise StudyError(
-            f"{where} lacks the id in {absent} of {len(text)} rows; fill them in or remove them."
+            f"{where} has no id in {absent} of {len(text)} rows; fill in the ids or remove the rows."
         )
-    for pattern, what in SPOILT.items():
+    for pattern, what in CONVERTED.items():
         count = int(text.str.fullmatch(pattern).sum())
         if count:
             raise StudyError(
-                f"{where} holds {count} ids that look like {what}; choose another id column, or format it "
+                f"{where} has {count} ids that look like {what}; choose another id column, or format it "
                 "as text in the spreadsheet and save again."
             )
     return text.str.removesuffix(".0") if text.str.fullmatch(r"\d+\.0").all() else text
 
 
 def checked_ids(cells: pd.Series, path: Path, *, hint: str) -> pd.Index:
-    """Ids of the rows, which must differ; `hint` says how to tell apart rows of one id."""
+    """Ids of the rows, which must be unique; `hint` is the solution for duplicate ids."""
     text = clean_ids(cells, path)
     repeated = int(text.duplicated().sum())
     if repeated:
-        rows = f"{counted(repeated, 'row')} whose id appeared before"
+        rows = f"{counted(repeated, 'row')} with a duplicate id"
         raise StudyError(f"{path.name}: column {cells.name!r} has {rows}; {hint}.")
     return pd.Index(text.tolist(), dtype=str, name="id")
 
 
 def repeats_hint(raw: pd.DataFrame) -> str:
-    """What may tell apart rows of the same subject, if the table has a known column of visits."""
+    """The solution for duplicate ids, which depends on whether the table has a visit column."""
     known = visit_columns(raw.columns)
-    return f"give visit to keep one visit of column {known[0]!r}, or visit = 'first'" if known else KEEP_ONE
+    return f"set visit to keep one visit of column {known[0]!r}, or visit = 'first'" if known else KEEP_ONE
 
 
 def numbers(
     cells: pd.DataFrame,
     codes: Codes,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     *,
     censored: bool = False,
     way_out: str = NAME_CODES,
     notation: Notation = PLAIN,
 ) -> pd.DataFrame:
-    """Cells as float64, NaN where missing or a missing code; other text is an error that names the column.
+    """Cells as float64, NaN for missing cells and codes; other text is an error that names the column.
 
     Parameters
     ----------
     cells : DataFrame
     codes : sequence, or dict of column pattern to sequence
-        What stands for missing, in all columns or in those that fit the pattern.
+        Missing codes, of all columns or of those that match the pattern.
     path : Path
-    notes : list of str
+    notes : list of Note
     censored : bool
-        Take cells such as ``>1700`` at their bound.
+        Read cells such as ``>1700`` as their limit.
     way_out : str
-        What to do about cells that are no numbers, in terms of the options that the format has.
+        The solution for cells that are not numbers, in terms of the options of the format.
     notation : Notation
-        How numbers are written in cells of text.
+        Notation of numbers in text cells.
     """
     plain = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes], dtype=bool)
     values = np.full(cells.shape, np.nan)
@@ -221,8 +222,8 @@ def numbers(
     _check_cells(infinite, len(cells), "infinite", path, way_out)
     beyond = sum(text.beyond for text in parsed.values())
     coded = int((np.isnan(values) & cells.notna().to_numpy(dtype=bool)).sum()) if codes else 0
-    notes += note(beyond, "cell", verb="beyond the range of the assay taken at the limit")
-    notes += note(coded, "cell", verb="with a missing code taken as missing")
+    notes += count_note(beyond, "cell", text="beyond the range of the assay set to the limit")
+    notes += count_note(coded, "cell", text="with a missing code set to missing")
     return pd.DataFrame(values, index=cells.index, columns=names)
 
 
@@ -230,15 +231,15 @@ def numbers_or_text(
     cells: pd.DataFrame,
     codes: Codes,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     *,
     censored: bool = False,
     notation: Notation = PLAIN,
 ) -> pd.DataFrame:
-    """Columns of numbers as float64, the others as text; 011 is a code, not a number.
+    """Numeric columns as float64, others as text; 011 is a code, not a number.
 
-    What is wrong with columns that are of numbers but for a few texts is told in ``attrs["faults"]``, by
-    column: whether it matters depends on what they are used for.
+    ``attrs["faults"]`` has the errors of columns that are numeric except for a few cells: whether they matter
+    depends on the role of the column.
     """
     text, faults = {}, {}
     for name in cells.columns:
@@ -261,7 +262,7 @@ def _zero_padded(cells: pd.Series) -> bool:
 
 
 def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False, notation: Notation = PLAIN) -> bool:
-    """Whether cells are numbers or missing, but for texts so few that they are mistakes."""
+    """Whether cells are numbers or missing, except for a few invalid ones."""
     if pd.api.types.is_numeric_dtype(cells):
         return True
     found = _parsed(cells, codes_of(str(cells.name), codes), censored, notation).fault
@@ -280,14 +281,14 @@ def codes_of(name: str, codes: Codes) -> Sequence[Code]:
 
 
 def without_codes(cells: pd.Series, codes: Sequence[Code]) -> pd.Series:
-    """Cells as text, missing where they are a missing code."""
+    """Cells as text, without missing codes."""
     text = as_text(cells)
     return text.mask(text.isin([str(code) for code in codes])) if codes else text
 
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """Numbers in text cells, what is wrong with the others, and how many were beyond a limit."""
+    """Numbers in text cells, the fault of the others, and the number of cells beyond a limit."""
 
     numbers: np.ndarray
     fault: Fault | None
@@ -306,10 +307,10 @@ def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool, notation: N
 def _fault_lines(
     faults: Mapping[str, Fault], n: int, path: Path, way_out: str, notation: Notation
 ) -> Iterator[str]:
-    """One line for all columns of n rows that have the same thing wrong with them."""
-    told = {name: (description(one), advice(one, notation, way_out)) for name, one in faults.items()}
-    for what, way in dict.fromkeys(told.values()):
-        first, *others = [name for name in faults if told[name] == (what, way)]
+    """One line for all columns of n rows that have the same fault."""
+    texts_of = {name: (description(one), advice(one, notation, way_out)) for name, one in faults.items()}
+    for what, way in dict.fromkeys(texts_of.values()):
+        first, *others = [name for name in faults if texts_of[name] == (what, way)]
         rows = f"{faults[first].count} of {n} rows"
         texts = f" ({quoted(faults[first].texts)})" if faults[first].texts else ""
         more = f" ({counted(len(others), 'more column')} likewise: {listed(others)})" if others else ""
@@ -327,7 +328,7 @@ def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
 
 
 def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: str) -> None:
-    """Refuse columns of n rows in which there are bad cells."""
+    """Refuse columns of n rows with invalid cells."""
     names = [name for name, count in bad.items() if count]
     if names:
         others = f" ({counted(len(names) - 1, 'more column')} likewise)" if len(names) > 1 else ""
@@ -336,18 +337,18 @@ def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: st
         )
 
 
-def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[str]) -> pd.DataFrame:
-    """The frame a reader returns: indexed by id, with its notes, without columns that are all missing.
+def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[Note]) -> pd.DataFrame:
+    """The result of a reader: indexed by id, with notes, and without empty columns.
 
-    These are named in ``attrs["empty"]``; it is an error if no other is left. ``attrs["faults"]`` has a
-    line for each column of text that should be one of numbers.
+    ``attrs["empty"]`` has the names of the empty columns; it is an error if there are no others.
+    ``attrs["faults"]`` has a line for each text column that should be numeric.
     """
     frame = values.set_axis(ids, axis=0).rename_axis(columns=None)
     empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
     if len(empty) == frame.shape[1]:
         raise StudyError(
             f"{path.name}: no column has any value among {counted(len(ids), 'subject')}: {listed(empty)}; "
-            "check that the right rows and columns are read."
+            "check the selection of rows and columns."
         )
     frame = frame.drop(columns=empty)
     frame.attrs = {"notes": list(notes), "empty": empty, "faults": values.attrs.get("faults", {})}

@@ -13,22 +13,22 @@ from pathlib import Path
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
-from viewloom.study.wording import note
 
 ASEG = ("aseg.stats", "aseg+DKT.stats", "samseg.fs.stats")  # FreeSurfer, FastSurfer, SAMSEG
 ASEG_HEADERS = ["Index", "SegId", "NVoxels", "Volume_mm3", "StructName"]
 APARC_HEADERS = ["StructName", "NumVert", "SurfArea", "GrayVol", "ThickAvg", "ThickStd"]
 NOT_SUBJECTS = ("fsaverage",)
-ONE_EACH = "move all but one of its directories away"
+ONE_EACH = "keep one directory per subject"
 LONG = ".long."  # <time point>.long.<template>
-GLOBAL = re.compile(  # measures of the whole brain or of a hemisphere, which are not regions
+GLOBAL = re.compile(  # measures of the whole brain or of a hemisphere, not of a region
     r".*Vol|.*VolNotVent.*|.*-to-eTIV|.*SurfaceHoles|[lr]h_(MeanThickness|WhiteSurfArea|NumVert)_.*"
 )
 ICV = "EstimatedTotalIntraCranialVol"
-RENAMED = {  # names that changed between versions -> the present one
+RENAMED = {  # names of earlier versions -> current name
     **dict.fromkeys(["eTIV", "ICV", "IntraCranialVol"], ICV),
     **{
         f"{side}-Thalamus-Proper{mark}": f"{side}-Thalamus"
@@ -51,13 +51,13 @@ def read_stats(
     longitudinal: bool = False,
     global_measures: bool = False,
 ) -> pd.DataFrame:
-    """Read the stats files of all subjects under a folder.
+    """Read the stats files of all subjects in a folder.
 
     Parameters
     ----------
     folder : str or Path
-        A SUBJECTS_DIR (``<subject>/stats/aseg.stats``), a folder of subjects with the files in them, or one
-        that holds ``<subject>.aseg.stats``, ``<subject>.lh.aparc.stats`` and so on.
+        A SUBJECTS_DIR (``<subject>/stats/aseg.stats``), a folder with one folder per subject, or a folder of
+        ``<subject>.aseg.stats``, ``<subject>.lh.aparc.stats`` and so on.
     atlas : str, default="aparc"
         Cortical parcellation, as in ``lh.<atlas>.stats``.
     measures : list of str
@@ -79,9 +79,9 @@ def read_stats(
     Raises
     ------
     StudyError
-        Where there are no such files, or some hold no table.
+        If there are no such files, or some have no table.
     """
-    folder, notes = Path(folder), list[str]()
+    folder, notes = Path(folder), list[Note]()
     wanted = _wanted_files(atlas, measures, hemispheres)
     found = _found(folder, wanted)
     chosen = _one_stream(found, longitudinal, folder, notes)
@@ -89,7 +89,8 @@ def read_stats(
     for kind, paths in _by_kind(chosen, wanted):
         parts.append(_read_kind(kind, paths, measures, folder))
         if len(paths) < len(chosen):
-            notes.append(f"{kind} lacking in {len(chosen) - len(paths)} of {len(chosen)} subjects")
+            lacking = Count(len(chosen) - len(paths), "subject", total=len(chosen))
+            notes.append(Note((f"{kind} missing for ", lacking)))
     ids = pd.Index(sorted(chosen), dtype=str)
     wide = pd.concat([part.reindex(ids) for part in parts], axis=1)
     wide = wide.loc[:, ~wide.columns.duplicated()]  # both hemispheres repeat measures of the whole brain
@@ -99,31 +100,33 @@ def read_stats(
 
 
 def is_stats(sample: Sample) -> bool:
-    """Whether there are stats files under a folder."""
+    """Whether a folder has stats files."""
     return sample.path.is_dir() and next(_stats_files(sample.path), None) is not None
 
 
-def regions(wide: pd.DataFrame, global_measures: bool, notes: list[str]) -> pd.DataFrame:
-    """The table without measures of the whole brain, unless they are asked for."""
+def regions(wide: pd.DataFrame, global_measures: bool, notes: list[Note]) -> pd.DataFrame:
+    """The table without measures of the whole brain, unless they are requested."""
     if global_measures:
         return wide
-    whole = wide.columns.map(lambda name: GLOBAL.fullmatch(name) is not None).to_numpy(dtype=bool)
-    notes += note(int(whole.sum()), "measure of the whole brain", "measures of the whole brain")
-    return wide.loc[:, ~whole]
+    found = wide.columns.map(lambda name: GLOBAL.fullmatch(name) is not None).to_numpy(dtype=bool)
+    notes += count_note(
+        int(found.sum()), "measure of the whole brain", "measures of the whole brain", public=True
+    )
+    return wide.loc[:, ~found]
 
 
 def _wanted_files(atlas: str, measures: Sequence[str], hemispheres: Sequence[str]) -> list[str]:
     """File names to look for."""
     unknown = [measure for measure in measures if measure not in APARC_COLUMNS]
     if unknown:
-        raise StudyError(f"measures: there is no {unknown[0]!r}; known are {', '.join(APARC_COLUMNS)}.")
+        raise StudyError(f"measures: unknown measure {unknown[0]!r}; known are {', '.join(APARC_COLUMNS)}.")
     return [*(ASEG if "volume" in measures else ()), *(f"{side}.{atlas}.stats" for side in hemispheres)]
 
 
 def _found(folder: Path, wanted: Sequence[str]) -> dict[str, dict[str, Path]]:
     """Files by subject and kind."""
     if not folder.is_dir():
-        raise StudyError(f"{folder.name}: there is no such folder; give the SUBJECTS_DIR of FreeSurfer.")
+        raise StudyError(f"{folder.name}: no such folder; set path to the SUBJECTS_DIR of FreeSurfer.")
     found: dict[str, dict[str, Path]] = {}
     for path in _stats_files(folder):
         for kind in wanted:
@@ -144,16 +147,16 @@ def _stats_files(folder: Path) -> Iterator[Path]:
 
 
 def _subject(path: Path, kind: str) -> str:
-    """From the file's own name, or from the directory it is in."""
+    """The subject of a file, from its name or its directory."""
     own = path.name.removesuffix(kind).rstrip("._")
     folder = path.parent.parent if path.parent.name == "stats" else path.parent
     return own or folder.name
 
 
 def _one_stream(
-    found: dict[str, dict[str, Path]], longitudinal: bool, folder: Path, notes: list[str]
+    found: dict[str, dict[str, Path]], longitudinal: bool, folder: Path, notes: list[Note]
 ) -> dict[str, dict[str, Path]]:
-    """Subjects of the longitudinal stream, or those outside it; never templates and averages."""
+    """Subjects of the longitudinal or the cross-sectional stream, without templates and averages."""
     templates = {name.partition(LONG)[2] for name in found if LONG in name}
     chosen = {
         name: paths
@@ -164,14 +167,16 @@ def _one_stream(
         other = "set longitudinal = true" if templates else "check the folder, or set longitudinal = false"
         raise StudyError(f"{folder.name}: no directory of this stream among {len(found)}; {other}.")
     left = len(found) - len(chosen)
-    notes += note(left, "directory of another stream", "directories of other streams, templates or averages")
+    notes += count_note(
+        left, "directory of another stream", "directories of other streams, templates or averages"
+    )
     return chosen
 
 
 def _by_kind(
     chosen: dict[str, dict[str, Path]], wanted: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Path]]]:
-    """The files of one kind by subject; several names of the segmentation are one kind."""
+    """The files of each kind by subject; all segmentations are one kind."""
     kinds = [kind for kind in wanted if kind not in ASEG]
     segmented = {
         name: paths[kind] for name, paths in chosen.items() for kind in reversed(ASEG) if kind in paths
@@ -183,19 +188,19 @@ def _by_kind(
 
 
 def _read_kind(kind: str, paths: dict[str, Path], measures: Sequence[str], folder: Path) -> pd.DataFrame:
-    """All files of one kind as a table; what a file lacks is NaN."""
+    """All files of one kind as a table, NaN where a file has no value."""
     rows = {name: _read_file(kind, path, measures) for name, path in paths.items()}
-    spoilt = sum(not row for row in rows.values())
-    if spoilt:  # their names are those of subjects
+    invalid = sum(not row for row in rows.values())
+    if invalid:  # their paths are not named, since they are ids
         raise StudyError(
-            f"{folder.name}: {spoilt} of {len(rows)} files {kind} hold no table of these measures; run "
-            "recon-all again for the subjects, or move their directories away."
+            f"{folder.name}: {invalid} of {len(rows)} files {kind} have no table of these measures; run "
+            "recon-all again for these subjects, or move their directories."
         )
     return pd.DataFrame.from_dict(rows, orient="index", dtype=float)
 
 
 def _read_file(kind: str, path: Path, measures: Sequence[str]) -> dict[str, float]:
-    """Features of one file; none if it is broken."""
+    """Features of one file; empty if it is invalid."""
     try:
         if kind in ASEG:
             return _read_aseg(path)
@@ -206,36 +211,37 @@ def _read_file(kind: str, path: Path, measures: Sequence[str]) -> dict[str, floa
 
 def _read_aseg(path: Path) -> dict[str, float]:
     """Volumes of structures, then measures of the whole brain."""
-    headers, rows, whole = _parse(path, ASEG_HEADERS)
+    headers, rows, measured = _parse(path, ASEG_HEADERS)
     name, volume = headers.index("StructName"), headers.index("Volume_mm3")
     found = {RENAMED.get(row[name], row[name]): float(row[volume]) for row in rows}
-    return {**found, **whole} if found else {}
+    return {**found, **measured} if found else {}
 
 
 def _read_aparc(path: Path, side: str, measures: Sequence[str]) -> dict[str, float]:
     """The measures of each parcel, then those of the hemisphere and the whole brain."""
-    headers, rows, whole = _parse(path, APARC_HEADERS)
+    headers, rows, measured = _parse(path, APARC_HEADERS)
     name = headers.index("StructName")
     at = {measure: headers.index(APARC_COLUMNS[measure]) for measure in measures}
     found = {f"{side}_{row[name]}_{measure}": float(row[j]) for measure, j in at.items() for row in rows}
     named = {
-        f"{side}_{key}_{HEMISPHERE[key]}" if key in HEMISPHERE else key: value for key, value in whole.items()
+        f"{side}_{key}_{HEMISPHERE[key]}" if key in HEMISPHERE else key: value
+        for key, value in measured.items()
     }
     return {**found, **named} if found else {}
 
 
 def _parse(path: Path, headers: list[str]) -> tuple[list[str], list[list[str]], dict[str, float]]:
     """Column headers, rows and whole-brain measures of a stats file."""
-    rows, whole = [], {}
+    rows, measured = [], {}
     check_kind(path)
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("# ColHeaders"):
             headers = line.split()[2:]
         elif found := MEASURE.fullmatch(line.strip()):
-            whole[RENAMED.get(found["name"], found["name"])] = float(found["value"])
+            measured[RENAMED.get(found["name"], found["name"])] = float(found["value"])
         elif line.strip() and not line.startswith("#"):
             rows.append(line.split())
-    return headers, rows, whole
+    return headers, rows, measured
 
 
 APARC_COLUMNS = {  # measure, as aparcstats2table calls it -> column of ?h.aparc.stats

@@ -1,4 +1,4 @@
-"""Tables that asegstats2table and aparcstats2table make of FreeSurfer's stats files."""
+"""Tables of asegstats2table and aparcstats2table of FreeSurfer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
@@ -20,7 +21,7 @@ from viewloom.study.readers.text import NAMED, find_dialect, load
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
 CORRECT = (
-    "correct the cells, name what stands for missing in missing_codes, or write the table again with "
+    "correct the cells, list missing codes in missing_codes, or write the table again with "
     "asegstats2table or aparcstats2table"
 )
 
@@ -41,11 +42,11 @@ def read_stats_table(
     path : path, or list of paths
         One table per measure and hemisphere.
     id : str, optional
-        Column of ids; the first where None.
+        Column of ids; the first column by default.
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out.
     missing_codes : list, or dict of column pattern to list, optional
-        What stands for missing besides blanks and NA.
+        Missing codes other than blanks and NA.
     global_measures : bool, default=False
         Keep measures of the whole brain, such as the intracranial volume.
 
@@ -55,7 +56,7 @@ def read_stats_table(
         NaN where a subject is not in all tables.
     """
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
-    notes: list[str] = []
+    notes: list[Note] = []
     where = paths[0] if len(paths) == 1 else paths[0].parent
     tables = [_read_stats_table(one, id, missing_codes or (), notes) for one in paths]
     joined = reduce(lambda left, right: _joined(left, right, where), tables)
@@ -64,11 +65,11 @@ def read_stats_table(
 
 
 def is_stats_table(sample: Sample) -> bool:
-    """Whether the first cell is that of asegstats2table or aparcstats2table."""
+    """Whether the first cell is the header of asegstats2table or aparcstats2table."""
     return TABLE_HEAD.fullmatch(next(iter(sample.header), "")) is not None
 
 
-def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[str]) -> pd.DataFrame:
+def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[Note]) -> pd.DataFrame:
     """One table, indexed by id."""
     dialect = find_dialect(path, candidates=NAMED.values())
     id = id or dialect.header[0]
@@ -83,7 +84,7 @@ def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[str]
 
 
 def _feature(name: str, head: str) -> str:
-    """Name of a column; other measures of structures than the volume are part of it.
+    """Name of a feature; it includes the measure, except for volumes of structures.
 
     >>> _feature("Left-Thalamus-Proper", "Measure:volume"), _feature("Left-Hippocampus", "Measure:mean")
     ('Left-Thalamus', 'Left-Hippocampus_mean')
@@ -95,16 +96,16 @@ def _feature(name: str, head: str) -> str:
 
 
 def _joined(left: pd.DataFrame, right: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """All subjects and features of both; whole-brain measures, which all tables repeat, from the left."""
+    """Join subjects and features; measures of the whole brain, which tables repeat, come from the left."""
     ids = left.index.union(right.index, sort=False)
     both, other = left.reindex(ids), right.reindex(ids)
     shared = right.columns.intersection(left.columns)
-    twofold = [name for name in shared if GLOBAL.fullmatch(name) is None]
-    twice = int((both[twofold].notna() & other[twofold].notna()).any(axis=1).sum())
+    repeated = [name for name in shared if GLOBAL.fullmatch(name) is None]
+    twice = int((both[repeated].notna() & other[repeated].notna()).any(axis=1).sum())
     if twice:
         raise StudyError(
-            f"{where.name}: {twice} subjects have the same features in several tables: {listed(twofold)}; "
-            "give each table once."
+            f"{where.name}: {twice} subjects have the same features in several tables: {listed(repeated)}; "
+            "list each table once."
         )
     for name in shared:
         both[name] = both[name].fillna(other[name])

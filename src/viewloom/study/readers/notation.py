@@ -1,4 +1,4 @@
-"""How numbers are written in cells of text: which are numbers, and what the others look like."""
+"""Notation of numbers in text cells: parsing, and the kinds of cells that are not numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 
 Array = np.ndarray
 DIGITS = r"[-+\u2212]?\d+(?:[.,]\d+)?"
-SPACES = "\u00a0\u202f\u2009"  # that stand between thousands
-KINDS = {  # what a cell that is no number may be, the first that fits
+SPACES = "\u00a0\u202f\u2009"  # thousands separators
+KINDS = {  # kinds of cells that are not numbers; the first that matches
     "both marks": r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+,\d+|[-+]?[1-9]\d{0,2}(?:,\d{3})+\.\d+",
     "thousands": r"[-+]?[1-9]\d{0,2}(?:([., '\u2019\u00a0\u202f\u2009])\d{3})(?:\1\d{3})*",
     "comma": r"[-+]?\d*,\d+",
@@ -24,28 +24,28 @@ KINDS = {  # what a cell that is no number may be, the first that fits
     "quotes": rf"(['\"\u2018\u2019\u201c\u201d]){DIGITS}['\"\u2018\u2019\u201c\u201d]?",
     "unit": rf"{DIGITS}\s*(?!\d)[^\W\d_][\w\u00b5\u00b0/^.\u00b2\u00b3]{{0,9}}",
 }
-NUMBERS = {  # numbers all the same
+NUMBERS = {  # kinds that are numbers in another notation
     "both marks", "thousands", "doubtful thousands", "comma", "point", "mixed", "percent", "quotes",
 }  # fmt: skip
 TRUTH = {"true": 1.0, "false": 0.0}
-MOST_TOLD, LONGEST = 5, 14  # texts in a message, and characters of one
-TELLABLE = re.compile(rf"[<>\u2264\u2265~=]*\s*{DIGITS}\s*[^\d_]{{0,10}}|[^\d]+")
-SAYS_NOTHING = r"0|-\d|-?([789])\1+"  # whole numbers that may be written apart: zero, missing codes
-MOSTLY = 0.5  # share of numbers in a column that is one of numbers
+MOST_SHOWN, LONGEST = 5, 14  # texts in a message, and characters of one
+SHOWABLE = re.compile(rf"[<>\u2264\u2265~=]*\s*{DIGITS}\s*[^\d_]{{0,10}}|[^\d]+")
+NEUTRAL = r"0|-\d|-?([789])\1+"  # zero and missing codes, which say nothing about the notation
+MOSTLY = 0.5  # share of numbers in a numeric column
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How the numbers of a table are written.
+    """The notation of the numbers of a table.
 
     Attributes
     ----------
     decimal, thousands : str
-        Marks; thousands are not marked where it is empty.
+        Separators; empty where thousands are not separated.
     given : bool
-        Whether the user said so.
+        Whether the user set it.
     certain : bool
-        Whether a decimal comma can be nothing else somewhere in the table.
+        Whether some comma in the table is certainly a decimal one.
     options : bool
         Whether the format has the options decimal and thousands.
     """
@@ -59,7 +59,7 @@ class Notation:
 
 @dataclass(frozen=True)
 class Fault:
-    """Cells of a column that are no numbers: how many, of which kinds, and texts that may be told."""
+    """Cells of a column that are not numbers: count, kinds, and texts that may be shown."""
 
     count: int
     known: int
@@ -69,12 +69,12 @@ class Fault:
 
     @property
     def mostly_numbers(self) -> bool:
-        """Whether the column is one of numbers but for a few texts, or for how they are written."""
+        """Whether the column is numeric except for a few cells, or for its notation."""
         return self.known - self.count >= MOSTLY * self.known or set(self.kinds) <= NUMBERS
 
 
 def parse(text: pd.Series, notation: Notation) -> Array:
-    """Numbers in cells of text, NaN for all else.
+    """Numbers in text cells, NaN for other cells.
 
     >>> parse(pd.Series(["6.995", "183", "1,5", "1.5"]), Notation(",", ".")).tolist()
     [6995.0, 183.0, 1.5, nan]
@@ -89,18 +89,18 @@ def parse(text: pd.Series, notation: Notation) -> Array:
 
 
 def _ungrouped(text: pd.Series, notation: Notation) -> pd.Series:
-    """Numbers without marks between thousands; missing where such a mark stands elsewhere."""
+    """Numbers without thousands separators; missing where a separator is in another place."""
     mark, decimal = re.escape(notation.thousands), re.escape(notation.decimal)
     if notation.thousands == " ":
         text = text.str.replace(rf"[{SPACES}]", " ", regex=True)
     marked = text.str.contains(notation.thousands, regex=False, na=False)
     grouped = text.str.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})+(?:{decimal}\d*)?", na=False)
-    whole = text.str.replace(notation.thousands, "", regex=False)
-    return whole.where(grouped | ~marked)
+    plain = text.str.replace(notation.thousands, "", regex=False)
+    return plain.where(grouped | ~marked)
 
 
 def fault(text: pd.Series, values: Array, notation: Notation) -> Fault | None:
-    """What is wrong with a column of text, of which `values` are the numbers; None if nothing is."""
+    """The fault of a text column, of which `values` are the numbers; None if there is none."""
     known = int(text.notna().sum())
     wrong = text[np.isnan(values) & text.notna().to_numpy()]
     if len(wrong):
@@ -109,7 +109,7 @@ def fault(text: pd.Series, values: Array, notation: Notation) -> Fault | None:
         marks = {found[1] for cell in distinct if (found := re.search(r"\d([., '\u2019\u00a0])\d", cell))}
         if "comma" in kinds.values() and text.str.fullmatch(r"[-+]?\d*\.\d+", na=False).any():
             kinds = {cell: "mixed" if kind == "comma" else kind for cell, kind in kinds.items()}
-        texts = _tellable(distinct) if len(wrong) < MOSTLY * known else ()
+        texts = _showable(distinct) if len(wrong) < MOSTLY * known else ()
         return Fault(len(wrong), known, tuple(dict.fromkeys(kinds.values())), texts, tuple(sorted(marks)))
     grouped = _grouped_in_doubt(text, notation)
     if grouped:
@@ -118,7 +118,7 @@ def fault(text: pd.Series, values: Array, notation: Notation) -> Fault | None:
 
 
 def kind_of(cell: str, notation: Notation) -> str:
-    """The kind of a cell that is no number.
+    """The kind of a cell that is not a number.
 
     >>> kinds = (kind_of(cell, Notation()) for cell in ("61,2", "1,234", "90+", "12 %", "#DIV/0!", "low"))
     >>> list(kinds)
@@ -128,7 +128,7 @@ def kind_of(cell: str, notation: Notation) -> str:
 
 
 def _grouped_in_doubt(text: pd.Series, notation: Notation) -> int:
-    """How many cells may be thousands: 6.995 beside 183, or 6,995 where no comma is surely a decimal one."""
+    """Number of cells that may be thousands: 6.995 beside 183, or 6,995 without a certain decimal comma."""
     if notation.given or notation.thousands:
         return 0
     mark = re.escape(notation.decimal)
@@ -137,12 +137,12 @@ def _grouped_in_doubt(text: pd.Series, notation: Notation) -> int:
     if not len(marked) or not marked.str.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(?:{mark}\d{{3}})").all():
         return 0
     others = text[~text.index.isin(marked.index)].dropna()
-    beside = not others.str.fullmatch(SAYS_NOTHING).all()
+    beside = not others.str.fullmatch(NEUTRAL).all()
     return len(marked) if beside or not notation.certain else 0
 
 
 def may_be_grouped(values: Array, notation: Notation) -> bool:
-    """Whether numbers that were read could have been thousands, so that their text is worth a look."""
+    """Whether numbers may have been thousands, so that their text has to be checked."""
     known = values[np.isfinite(values)]
     parts = known[known % 1 != 0]
     if notation.given or not len(parts) or (len(parts) == len(known) and notation.certain):
@@ -153,20 +153,20 @@ def may_be_grouped(values: Array, notation: Notation) -> bool:
     return bool((size >= 1000).all() and (size < 1e6).all() and (np.abs(size - np.rint(size)) < 1e-6).all())
 
 
-def _tellable(texts: list[str]) -> tuple[str, ...]:
-    """Texts that may stand in a message: few, short, and neither ids nor dates."""
+def _showable(texts: list[str]) -> tuple[str, ...]:
+    """Texts that may be shown in a message: few, short, and neither ids nor dates."""
     plain = all(
         len(text) <= LONGEST
-        and (TELLABLE.fullmatch(text) or kind_of(text, Notation()) == "error")
+        and (SHOWABLE.fullmatch(text) or kind_of(text, Notation()) == "error")
         and not re.search(r"\d{5}|\d{4}.*[^\W\d_]", text)
         and kind_of(text, Notation()) != "date"
         for text in texts
     )
-    return tuple(sorted(texts)) if plain and len(texts) <= MOST_TOLD else ()
+    return tuple(sorted(texts)) if plain and len(texts) <= MOST_SHOWN else ()
 
 
 def advice(found: Fault, notation: Notation, way_out: str) -> str:
-    """What to do about a column."""
+    """The solution for a column with a fault."""
     return ", or ".join(dict.fromkeys(_advice(found, notation, way_out)))
 
 
@@ -176,11 +176,11 @@ def _advice(found: Fault, notation: Notation, way_out: str) -> Iterator[str]:
     other = {".": ",", ",": "."}.get(mark, notation.decimal)
     for kind in found.kinds:
         if kind in ("thousands", "doubtful thousands", "both marks", "comma") and not notation.options:
-            yield "write numbers with decimal points and nothing between thousands"
+            yield "write numbers with decimal points and without thousands separators"
         elif kind == "thousands":
             yield f'set thousands = "{mark}"'
             if mark != notation.decimal and mark in ".,":
-                yield f'decimal = "{mark}" if it marks decimals'
+                yield f'decimal = "{mark}" if it is the decimal mark'
         elif kind == "doubtful thousands":
             yield f'set thousands = "{mark}" if these are thousands'
             yield f'decimal = "{mark}" if they are decimals'
@@ -198,21 +198,21 @@ ADVICE = {
     "unit": "write numbers without units",
     "quotes": "write numbers without quotation marks",
 }
-WHAT = {  # instead of "not a number"
+DESCRIPTIONS = {  # instead of "not a number"
     "comma": "written with decimal commas",
     "point": "written with decimal points in a table of decimal commas",
     "mixed": "written with decimal points and with decimal commas",
     "percent": "written with percent signs",
     "unit": "written with units",
     "quotes": "written with quotation marks",
-    "thousands": "written with marks between thousands",
-    "both marks": "written with marks between thousands and decimals",
-    "doubtful thousands": "written with three digits behind a mark, as thousands are,",
+    "thousands": "written with thousands separators",
+    "both marks": "written with thousands and decimal separators",
+    "doubtful thousands": "written with three digits after a separator, as thousands are,",
     "date": "a date",
-    "error": "an error of a spreadsheet",
+    "error": "a spreadsheet error",
 }
 
 
 def description(found: Fault) -> str:
-    """What a column is: not a number, or a number written in another way."""
-    return WHAT.get(found.kinds[0], "not a number") if len(found.kinds) == 1 else "not a number"
+    """The fault of a column: not a number, or a number in another notation."""
+    return DESCRIPTIONS.get(found.kinds[0], "not a number") if len(found.kinds) == 1 else "not a number"

@@ -1,4 +1,4 @@
-"""Genotypes of PLINK: ``.bed/.bim/.fam`` and ``.raw``, as counts of an allele that every name states."""
+"""Genotypes of PLINK: ``.bed/.bim/.fam`` and ``.raw``, as counts of an allele, which is part of the name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.wording import note
 
 MAGIC = b"\x6c\x1b"
 FAM = ["fid", "iid", "father", "mother", "sex", "phenotype"]
@@ -28,7 +28,7 @@ RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
 COUNTED = re.compile(r"(?P<variant>.+)_(?P<counted>[^_(]+)(?:\(/(?P<other>.*)\))?")  # rs1_A, rs1_A(/G)
 DOMINANCE = "_HET"  # columns that PLINK adds with --recode AD
 EXPORT = "export it again with plink --recode A"
-ONE_IID = "subjects are known by IID here; give each its own with plink --update-ids"
+ONE_IID = "subjects are identified by IID; make it unique with plink --update-ids"
 
 
 def read_bed(
@@ -39,11 +39,11 @@ def read_bed(
     Parameters
     ----------
     path : str or Path
-        The ``.bed`` file, or the name that it shares with ``.bim`` and ``.fam``.
+        The ``.bed`` file, or its path without the suffix.
     min_maf : float, default=0
-        Least minor allele frequency, among calls.
+        Minimum minor allele frequency, among calls.
     min_call_rate : float, default=0
-        Least share of subjects with a call.
+        Minimum share of subjects with a call.
     variants : list of str, optional
         Shell patterns of the variants to keep, such as ``rs429358``.
 
@@ -51,16 +51,16 @@ def read_bed(
     -------
     DataFrame indexed by ``id``, the IID
         Column ``rs429358_C`` counts allele C, which is A1, the fifth column of the ``.bim``: 0, 1 or 2, and
-        NaN where there is no call. A variant without an id is called ``chromosome:position``.
+        NaN where there is no call. A variant without an id is named ``chromosome:position``.
 
     Raises
     ------
     StudyError
-        Where one of the three files is missing, or the ``.bed`` does not fit the others.
+        If one of the three files is missing, or the ``.bed`` does not match the others.
     ImportError
         Without bed-reader (``pip install viewloom[study]``).
     """
-    bed, notes = _bed_path(Path(path)), list[str]()
+    bed, notes = _bed_path(Path(path)), list[Note]()
     people = _read_beside(bed.with_suffix(".fam"), FAM)
     panel = _read_beside(bed.with_suffix(".bim"), BIM)
     _check_bed(bed, len(people), len(panel))
@@ -75,7 +75,7 @@ def read_bed(
 def read_raw(
     path: str | Path, *, min_maf: float = 0.0, min_call_rate: float = 0.0, variants: Patterns = None
 ) -> pd.DataFrame:
-    """Read what PLINK 1 (``--recode A``) or PLINK 2 (``--export A``) wrote, calls or dosages.
+    """Read ``.raw`` files of PLINK 1 (``--recode A``) or PLINK 2 (``--export A``), calls or dosages.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def read_raw(
     DataFrame indexed by ``id``, the IID
         Named as by `read_bed`: ``rs1_A`` counts allele A, also where PLINK 2 wrote ``rs1_A(/G)``.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
     raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, notes)
     raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
     ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
     calls = raw.loc[:, [name not in RAW and not name.endswith(DOMINANCE) for name in raw.columns]]
     dominance = sum(name.endswith(DOMINANCE) for name in raw.columns)
-    notes += note(dominance, "column of dominance", "columns of dominance")
+    notes += count_note(dominance, "column of dominance", "columns of dominance", public=True)
     panel = _chosen(_parsed_names(calls.columns), variants, path)
     calls = calls.iloc[:, panel.index.to_numpy()].set_axis(_features(panel, path), axis=1)
     frame = frames.numbers(calls, (), path, notes, way_out=EXPORT, notation=dialect.notation)
@@ -117,7 +117,7 @@ def is_raw(sample: Sample) -> bool:
 
 
 def is_bed(path: Path) -> bool:
-    """Whether the file begins as PLINK's do; other programs call lists of intervals ``.bed``."""
+    """Whether the file has the magic number of PLINK; lists of intervals are also named ``.bed``."""
     with path.open("rb") as file:
         return file.read(2) == MAGIC
 
@@ -129,13 +129,13 @@ def _bed_path(path: Path) -> Path:
         check_kind(bed.with_suffix(suffix))
         if not bed.with_suffix(suffix).is_file():
             raise StudyError(
-                f"{bed.with_suffix(suffix).name}: there is no such file; .bed, .bim and .fam go together."
+                f"{bed.with_suffix(suffix).name}: no such file; .bed, .bim and .fam belong together."
             )
     return bed
 
 
 def _read_beside(path: Path, names: list[str]) -> pd.DataFrame:
-    """A ``.fam`` or ``.bim``: no header, blanks or tabs between cells, all text."""
+    """A ``.fam`` or ``.bim`` as text: without a header, separated by blanks or tabs."""
     try:
         with path.open(encoding="utf-8", newline=None) as file:  # see text.load
             table = pd.read_csv(file, sep=r"\s+", header=None, dtype=str, keep_default_na=False)
@@ -153,7 +153,7 @@ def _read_beside(path: Path, names: list[str]) -> pd.DataFrame:
 
 
 def _check_bed(bed: Path, n_people: int, n_variants: int) -> None:
-    """Magic number, and the length that follows from the other two files: four calls to a byte."""
+    """Check the magic number, and the length expected from the other two files: four calls per byte."""
     with bed.open("rb") as file:
         head = file.read(3)
     if head[:2] != MAGIC or head[2:] not in (b"\0", b"\1"):
@@ -164,13 +164,13 @@ def _check_bed(bed: Path, n_people: int, n_variants: int) -> None:
     if size != expected:
         fault = "is truncated" if size < expected else "is too long"
         raise StudyError(
-            f"{bed.name}: {fault}: {size} bytes instead of {expected} for {n_people} people and {n_variants} "
-            "variants; copy it again together with its .bim and .fam."
+            f"{bed.name}: {fault}: {size} bytes instead of {expected} for {n_people} subjects and "
+            f"{n_variants} variants; copy it again together with its .bim and .fam."
         )
 
 
 def _named(panel: pd.DataFrame) -> pd.DataFrame:
-    """Variants without an id called by their place."""
+    """Name variants without an id by their position."""
     place = panel["chromosome"] + ":" + panel["position"]
     return panel.assign(variant=panel["variant"].mask(panel["variant"] == ".", place))
 
@@ -186,21 +186,21 @@ def _parsed_names(names: pd.Index) -> pd.DataFrame:
 
 
 def _chosen(panel: pd.DataFrame, patterns: Sequence[str] | None, path: Path) -> pd.DataFrame:
-    """Rows of the variants that fit a pattern, numbered as in the file."""
+    """Rows of the variants that match a pattern, numbered as in the file."""
     if panel.empty:
-        raise StudyError(f"{path.name}: there are no variants.")
+        raise StudyError(f"{path.name}: has no variants.")
     if patterns is None:
         return panel
     kept = panel[[frames.matches(name, patterns) for name in panel["variant"]]]
     if kept.empty:
         raise StudyError(
-            f"{path.name}: no variant fits {listed(list(patterns))} of variants; check their spelling."
+            f"{path.name}: no variant matches {listed(list(patterns))} of variants; check their spelling."
         )
     return kept
 
 
 def _features(panel: pd.DataFrame, path: Path) -> list[str]:
-    """Variant and counted allele; the other allele too where that does not tell them apart."""
+    """Variant and counted allele; also the other allele where names are not unique."""
     name = panel["variant"] + ("_" + panel["counted"]).where(panel["counted"] != "", "")
     shared = name.duplicated(keep=False)
     name = name.mask(shared, name + "(/" + panel["other"] + ")")
@@ -213,18 +213,18 @@ def _features(panel: pd.DataFrame, path: Path) -> list[str]:
 
 
 def _filtered(
-    frame: pd.DataFrame, min_maf: float, min_call_rate: float, path: Path, notes: list[str]
+    frame: pd.DataFrame, min_maf: float, min_call_rate: float, path: Path, notes: list[Note]
 ) -> pd.DataFrame:
-    """Variants that are called often enough and vary enough."""
+    """Variants with sufficient call rate and allele frequency."""
     calls = frame.to_numpy()
     called = (~np.isnan(calls)).sum(axis=0)
     frequency = np.nansum(calls, axis=0) / np.maximum(2 * called, 1)
     rare = np.minimum(frequency, 1 - frequency) < min_maf
     seldom = called < min_call_rate * len(frame)
     below = f"below a call rate of {min_call_rate}"
-    notes += note(int(seldom.sum()), f"variant {below}", f"variants {below}")
+    notes += count_note(int(seldom.sum()), f"variant {below}", f"variants {below}", public=True)
     below = f"below a minor allele frequency of {min_maf}"
-    notes += note(int((rare & ~seldom).sum()), f"variant {below}", f"variants {below}")
+    notes += count_note(int((rare & ~seldom).sum()), f"variant {below}", f"variants {below}", public=True)
     kept = frame.loc[:, ~(rare | seldom)]
     if kept.shape[1] == 0:
         raise StudyError(f"{path.name}: no variant is left; lower min_maf and min_call_rate.")

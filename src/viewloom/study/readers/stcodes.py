@@ -1,7 +1,6 @@
-"""Names behind the ST codes of ADNI's FreeSurfer tables: ``ST29SV`` is the volume of the left hippocampus.
+"""Names of the ST codes in the FreeSurfer tables of ADNI: ``ST29SV`` is the volume of the left hippocampus.
 
-The numbers are those of the tables' data dictionaries. Structures of the right side are 59 numbers after
-those of the left.
+The numbers are those of the data dictionaries. The number of a right structure is that of the left plus 59.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def measure_of(column: str) -> str | None:
 
 
 def readable(columns: Iterable[str], texts: Mapping[str, str] | None = None) -> list[str]:
-    """Names for columns; those without a name of their own keep their code.
+    """Readable names of columns; columns without a unique name keep their code.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ def readable(columns: Iterable[str], texts: Mapping[str, str] | None = None) -> 
 
 
 def codes_by_either_name(codes: Codes, applied: Sequence[str], others: Sequence[str]) -> Codes:
-    """Missing codes by column for columns called `applied`; patterns may also be of their other names.
+    """Missing codes for columns named `applied`; patterns may also match their other names.
 
     >>> codes_by_either_name({"ST*": [-4]}, ["LeftHippocampus_volume"], ["ST29SV"])
     {'ST*': [-4], 'LeftHippocampus_volume': [-4]}

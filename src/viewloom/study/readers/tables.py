@@ -12,13 +12,13 @@ import pandas as pd
 
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample, is_parquet
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
 from viewloom.study.readers.visits import visit_columns
-from viewloom.study.wording import note
 
 # columns of long tables in lower case, the likeliest first
 REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure")
@@ -54,32 +54,32 @@ def read_table(
     id : str
         Column of ids. They are text: leading zeros stay.
     visit : str, optional
-        Keep rows of this visit only, however its code is padded or prefixed (``m0``, ``ses-M00``, ``bl``);
-        "first" keeps the first visit of each subject.
+        Visit to keep; padding and prefixes of codes are ignored (``m0``, ``ses-M00``, ``bl``). "first" keeps
+        the first visit of each subject.
     visit_column : str, optional
-        Column of visits; where None, one of the usual names.
+        Column of visits; by default the first with a common name.
     columns, exclude : list of str, optional
-        Shell patterns of the columns to keep and to leave out, case-sensitive. All but the id by default.
+        Shell patterns of the columns to keep and to leave out, case-sensitive. By default all but the id.
     missing_codes : list, or dict of column pattern to list, optional
-        What stands for missing besides blanks and NA, such as -4.
+        Missing codes other than blanks and NA, such as -4.
     delimiter, decimal, encoding : str, optional
-        Found out where None.
+        Detected by default.
     thousands : str, optional
-        Mark between thousands. Where None there is none, and a column that may have one is refused.
+        Thousands separator. By default none, and a column that may have one is refused.
     numeric : bool, default=True
-        Whether all columns must be numbers. If False, columns that are not stay text.
+        Whether all columns must be numeric. If False, other columns are kept as text.
     aside : function of str to bool, optional
-        Whether a column is no feature: left out, and named in ``attrs["aside"]``.
+        Whether a column is not a feature; such columns are left out and listed in ``attrs["aside"]``.
 
     Returns
     -------
     DataFrame indexed by ``id``
-        With what was left out counted in ``attrs["notes"]``.
+        ``attrs["notes"]`` has notes on what was left out.
 
     Raises
     ------
     StudyError
-        Naming file, column and count of whatever cannot be read.
+        With the file, the column and the number of cells that cannot be read.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def read_table(
     007          3.1
     008          NaN
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
     raw, dropped = _visit_rows(raw, id, visit, visit_column, path, notes)
@@ -131,20 +131,20 @@ def read_long(
     ----------
     path : str or Path
     id, value : str
-        Columns of ids and of measurements.
+        Columns of ids and of values.
     name : str or list of str
-        Column of the region's name, or several that name it together, such as region and side.
+        Column of the region, or several columns, such as region and side.
     visit, visit_column, missing_codes, delimiter, decimal, thousands, encoding
         As in `read_table`.
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
     repeats : {"error", "mean"}
-        What to do where a subject has several different values of one region. Equal ones count once.
+        How to handle several different values of a subject and region. Duplicates count once.
 
     Returns
     -------
     DataFrame indexed by ``id``
-        One column per region, in order of first appearance; NaN where a subject lacks it.
+        One column per region, in order of first appearance; NaN where missing.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def read_long(
     >>> frame.columns.tolist()
     ['Angular_Left', 'Angular_Right']
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     parts = [name] if isinstance(name, str) else list(name)
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
@@ -184,7 +184,7 @@ def pivot(
     value: str,
     codes: Codes,
     repeats: str,
-    notes: list[str],
+    notes: list[Note],
     notation: Notation,
 ) -> pd.DataFrame:
     """Rows of measurements as one row per subject and one column per region, in order of appearance."""
@@ -205,12 +205,12 @@ def pivot(
 
 
 def _joined_names(raw: pd.DataFrame, parts: Sequence[str], path: Path) -> pd.Series:
-    """Names of the regions; a part that is blank is left away."""
+    """Names of the regions; blank parts are left out."""
     columns = [frames.as_text(frames.column(raw, part, path, "name")) for part in parts]
     unnamed = int(columns[0].isna().sum())
     if unnamed:
         raise StudyError(
-            f"{path.name}: column {parts[0]!r} is blank in {unnamed} rows; name the region there."
+            f"{path.name}: column {parts[0]!r} is blank in {unnamed} rows; fill in the name of the region."
         )
     joined = columns[0]
     for part in columns[1:]:
@@ -219,36 +219,36 @@ def _joined_names(raw: pd.DataFrame, parts: Sequence[str], path: Path) -> pd.Ser
 
 
 def _one_value_each(
-    measured: pd.DataFrame, path: Path, repeats: str, hint: str, notes: list[str]
+    measured: pd.DataFrame, path: Path, repeats: str, hint: str, notes: list[Note]
 ) -> pd.DataFrame:
-    """Rows that differ; several values of a subject and region are an error, or will be averaged."""
+    """Distinct rows; several values of a subject and region are an error, or are averaged later."""
     distinct = measured.drop_duplicates()
     equal = len(measured) - len(distinct)
-    notes += note(equal, "row equal to another", "rows equal to another", "counted once")
-    distinct = distinct[distinct["value"].notna()]  # a blank beside a value says nothing
+    notes += count_note(equal, "row equal to another", "rows equal to another", "counted once")
+    distinct = distinct[distinct["value"].notna()]  # missing values are ignored beside known ones
     several = int((distinct.groupby(["id", "region"]).size() > 1).sum())
     if several and repeats == "error":
         raise StudyError(
             f"{path.name}: {several} pairs of subject and region have several values; {hint}, or set "
             "repeats = 'mean'."
         )
-    notes += note(several, *MEASURED_AGAIN, "averaged")
+    notes += count_note(several, *MEASURED_AGAIN, "averaged")
     return distinct
 
 
 def _load(
-    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[str], *, codes: bool = False
+    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[Note], *, codes: bool = False
 ) -> tuple[pd.DataFrame, Notation]:
-    """Rows that hold anything, of text or Parquet; columns named in `text`, and codes if asked, stay text.
+    """Nonblank rows of a text or Parquet file, and the notation of numbers.
 
-    And how numbers are written in columns of text.
+    Columns named in `text` are kept as text, and so are codes if `codes` is set.
     """
     if is_parquet(path):
         notation = find_notation(given["decimal"], given["thousands"])
         return filled_rows(load_parquet(path), path, notes), replace(notation, options=True)
     dialect = find_dialect(path, **given, options=True)
     if dialect.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
-        notes.append("decimal commas read as points")
+        notes.append(Note(("decimal commas read as points",)))
     names = [*filter(None, text), *visit_columns(dialect.header)]
     raw = load(path, dialect, text=names)
     if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
@@ -257,16 +257,16 @@ def _load(
 
 
 def _truths(raw: pd.DataFrame) -> list[str]:
-    """Columns in which pandas may have taken words for true and false."""
+    """Columns in which pandas may have converted words to booleans."""
     return [str(name) for name, dtype in raw.dtypes.items() if dtype in (bool, object)]
 
 
-def filled_rows(raw: pd.DataFrame, path: Path, notes: list[str]) -> pd.DataFrame:
-    """Rows that hold anything; none at all is an error."""
+def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFrame:
+    """Nonblank rows; it is an error if there are none."""
     filled = raw.notna().any(axis=1).to_numpy()
     if not filled.any():
-        raise StudyError(f"{path.name}: there is a header but no rows.")
-    notes += note(int((~filled).sum()), "blank row")
+        raise StudyError(f"{path.name}: has a header but no rows.")
+    notes += count_note(int((~filled).sum()), "blank row")
     return raw[filled]
 
 
@@ -285,23 +285,23 @@ def load_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file; a named index becomes a column."""
     check_kind(path)
     if not path.is_file():
-        raise StudyError(f"{path.name}: there is no such file.")
+        raise StudyError(f"{path.name}: no such file.")
     if find_spec("pyarrow") is None:
         raise MissingPackageError("Parquet files need pyarrow: pip install viewloom[study]")
     try:
         frame = pd.read_parquet(path)
         named = [name for name in frame.index.names if name is not None]
         frame = frame.reset_index(level=named) if named else frame
-        frame.select_dtypes("string").astype(object)  # text is decoded now: pandas 3 would leave it for later
-    except Exception:  # of pyarrow, and of pandas that believes what the file says of itself; may quote it
-        raise StudyError(f"{path.name}: is not a whole Parquet file; write it again.") from None
+        frame.select_dtypes("string").astype(object)  # decode text now: pandas 3 defers it
+    except Exception:  # of pyarrow, and of pandas for invalid metadata; the message may quote data
+        raise StudyError(f"{path.name}: is not a valid Parquet file; write it again.") from None
     return frame.set_axis(frame.columns.astype(str), axis=1)
 
 
 def _visit_rows(
-    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[str]
+    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[Note]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of the visit, all where None, and the name of the column that tells visits apart."""
+    """Rows of the visit, or all rows if None, and the name of the visit column."""
     if visit is None and visit_column is None:
         return raw, []
     codes = frames.visit_codes(raw, visit_column, path)

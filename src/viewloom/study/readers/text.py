@@ -1,4 +1,4 @@
-"""Delimited text as spreadsheets, R and Windows write it, turned into a raw table."""
+"""Delimited text, as written by spreadsheets, R and Windows, as a raw table."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers.notation import Notation, may_be_grouped
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
-NAMED = {**DELIMITERS, "space": " "}  # what a user may call them
-SAMPLE = 50  # lines that are looked at to find out how a file is written
+NAMED = {**DELIMITERS, "space": " "}  # by the names that a user may give
+SAMPLE = 50  # lines from which the dialect of a file is detected
 CHUNK = 1 << 20
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-BINARY = {  # first bytes of files that are often taken for tables -> what to do with them
+BINARY = {  # first bytes of files that are not tables -> solution
     b"PK\x03\x04": "is an Excel workbook or a zip file; save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as CSV",
     b"\x1f\x8b": "is compressed; unpack it first",
@@ -32,20 +32,21 @@ BINARY = {  # first bytes of files that are often taken for tables -> what to do
     b"MATLAB": "is a MATLAB file; export it as CSV",
     b"$FL2": "is an SPSS file; export it as CSV",
 }
-TABLES_ONLY = "(formats 'table' and 'long' only)"  # where these options are
+TABLES_ONLY = "(formats 'table' and 'long' only)"  # formats with these options
 EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
-MISSING = [".", " "]  # besides what pandas takes for missing: "", NA, n/a, NaN, NULL, None, ...
-ROW_NAMES = "row.names"  # what R calls the column for which it writes no name
+MISSING = [".", " "]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
+SINGLE = "a single column"  # the start of an error
+ROW_NAMES = "row.names"  # the column for which R writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
-PADDED = r"0\d"  # how codes begin, and numbers do not
+PADDED = r"0\d"  # the start of codes, but not of numbers
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # of thousands, perhaps
-OTHER = {".": ",", ",": "."}  # the decimal mark that goes with one of thousands
+GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # possibly thousands
+OTHER = {".": ",", ",": "."}  # thousands separator -> decimal mark
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written.
+    """Encoding, delimiter and notation of a text table.
 
     Attributes
     ----------
@@ -73,17 +74,17 @@ def find_dialect(
     candidates: Iterable[str] = tuple(DELIMITERS.values()),
     options: bool = False,
 ) -> Dialect:
-    """Find out how a table is written from its first lines; what is given is believed.
+    """Detect the dialect of a table from its first lines; parameters that are given are used as they are.
 
-    `options` says whether the format lets the user give decimal and thousands.
+    `options` is whether the format has the options decimal and thousands.
 
     Raises
     ------
     StudyError
-        Where the file is absent, empty, not text, or has one column only.
+        If the file is missing, empty, not text, or has a single column.
     """
     check_kind(path)
-    _head(path)  # or say why it cannot be read
+    _head(path)  # raises if the file cannot be read
     encoding = encoding or _encoding(path)
     lines = _first_lines(path, encoding)
     if not lines:
@@ -105,14 +106,14 @@ def find_dialect(
 
 
 def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> pd.DataFrame:
-    """The table with its columns as they are named, repeated names included.
+    """Read the table with the column names of the file, duplicates included.
 
     Parameters
     ----------
     path : Path
     dialect : Dialect
     text : collection of str or None
-        Columns whose cells stay text; all where None.
+        Columns that are kept as text; all if None.
     """
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if text is None or name in text]
@@ -123,17 +124,17 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
             frame = _read_csv(path, dialect, [*as_text, *doubtful])
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
-    except ValueError as error:  # among them those of the parser
+    except ValueError as error:  # includes errors of the parser
         raise StudyError(_ragged(path, str(error))) from None
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes surplus cells for row names
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas reads extra cells as row names
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
-    return frame.copy().set_axis(header, axis=1)  # the copy has columns of one kind side by side: fast
+    return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
 
 
 def _read_csv(path: Path, dialect: Dialect, text: Collection[int]) -> pd.DataFrame:
-    """The table with numbered columns; those in `text` stay text, all where thousands are marked."""
+    """The table with numbered columns; those in `text` are kept as text, or all with thousands separators."""
     as_text = range(len(dialect.header)) if dialect.notation.thousands else text
-    # Python turns every line end into \n: on lone \r the parser of pandas 2 may not come to an end
+    # Python converts every line end to \n: with a lone \r the parser of pandas 2 may not terminate
     with path.open(encoding=dialect.encoding, newline=None) as file:
         return pd.read_csv(
             file,
@@ -154,7 +155,7 @@ def _may_be_grouped(column: pd.Series, notation: Notation) -> bool:
 
 
 def padded_columns(path: Path, dialect: Dialect) -> list[str]:
-    """Columns in which cells begin with a needless zero, as codes do; all where lines are not rows."""
+    """Columns with zero-padded cells, which are codes; all columns where lines are not rows."""
     between = r"\s" if dialect.delimiter == " " else re.escape(dialect.delimiter)
     padded = re.compile(rf'(?:^|{between})(?:[^\S{between}]|")*{PADDED}')
     found: set[int] = set()
@@ -168,23 +169,23 @@ def padded_columns(path: Path, dialect: Dialect) -> list[str]:
 
 
 def _undecodable(path: Path, encoding: str) -> str:
-    return f"{path.name}: cannot be decoded as {encoding}; save it as UTF-8, or give encoding {TABLES_ONLY}."
+    return f"{path.name}: cannot be decoded as {encoding}; save it as UTF-8, or set encoding {TABLES_ONLY}."
 
 
 def _ragged(path: Path, message: str) -> str:
-    """A complaint of pandas about the shape of a line, without what is in it."""
+    """An error of pandas about the number of cells in a line, without its content."""
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\w+)", message)
     if found is None:
         return f"{path.name}: {UNCLOSED}"
     expected, line, saw = found.groups()
     return (
-        f"{path.name}: line {line} has {saw} cells, but the header has {expected}; mend the line, or give "
+        f"{path.name}: line {line} has {saw} cells, but the header has {expected}; correct the line, or set "
         f"delimiter {TABLES_ONLY}."
     )
 
 
 def _encoding(path: Path) -> str:
-    """UTF-8 or UTF-16 where the bytes allow no doubt, else that of Western Windows."""
+    """UTF-8 or UTF-16 if the bytes are valid, else Windows-1252."""
     head = _head(path)
     _check_text(path, head)
     for mark, encoding in BYTE_ORDER_MARKS.items():
@@ -208,12 +209,12 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(1 << 12)
     except FileNotFoundError:
-        raise StudyError(f"{path.name}: there is no such file.") from None
+        raise StudyError(f"{path.name}: no such file.") from None
     except IsADirectoryError:
-        raise StudyError(f"{path.name}: is a folder, not a table; give the file in it.") from None
+        raise StudyError(f"{path.name}: is a folder, not a table; set path to a file.") from None
     except PermissionError:
-        raise StudyError(f"{path.name}: may not be read; ask for permission.") from None
-    except OSError as error:  # a failing disk, a share that is gone
+        raise StudyError(f"{path.name}: permission denied.") from None
+    except OSError as error:  # such as a failing disk or a disconnected share
         raise StudyError(f"{path.name}: cannot be read ({error.strerror}).") from None
 
 
@@ -226,14 +227,14 @@ def _check_text(path: Path, head: bytes) -> None:
 
 
 def _first_lines(path: Path, encoding: str) -> list[str]:
-    """Lines that hold anything, with bytes that do not decode replaced: `load` will complain of them."""
+    """The first nonblank lines; bytes that cannot be decoded are replaced, and `load` reports them."""
     try:
         with path.open(encoding=encoding, errors="replace", newline="") as file:
             return list(islice(_filled(file), SAMPLE))
-    except UnicodeError:  # of codecs that replace nothing
+    except UnicodeError:  # codecs without replacement
         raise StudyError(_undecodable(path, encoding)) from None
-    except (LookupError, ValueError):  # ValueError of names that hold a NUL
-        raise StudyError(f"{path.name}: there is no encoding {encoding!r}; try utf-8 or cp1252.") from None
+    except (LookupError, ValueError):  # ValueError for names with a NUL
+        raise StudyError(f"{path.name}: unknown encoding {encoding!r}; try utf-8 or cp1252.") from None
 
 
 def _filled(lines: Iterable[str]) -> Iterator[str]:
@@ -241,7 +242,7 @@ def _filled(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
-    """Cells of the lines, cut at the mark; none where quotation marks do not close."""
+    """Cells of the lines, split at the delimiter; empty if quotation marks are not closed."""
     if len(mark) != 1:
         raise StudyError(f"delimiter must be one character or one of {', '.join(NAMED)}.")
     trimmed = [line.strip() for line in lines] if mark == " " else lines
@@ -252,11 +253,11 @@ def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
 
 
 def _fit(rows: list[list[str]]) -> tuple[float, int]:
-    """How well a delimiter explains the lines: those as long as the header, then the columns it makes."""
+    """Score of a delimiter: the share of lines as long as the header, then the number of columns."""
     if not rows or len(rows[0]) < 2:
         return 0.0, 0
     width = len(rows[0])
-    agree = sum(len(row) in (width, width + 1) for row in rows)  # R names one column less than it writes
+    agree = sum(len(row) in (width, width + 1) for row in rows)  # R writes one name less than columns
     return agree / len(rows), width
 
 
@@ -269,17 +270,17 @@ def _check_columns(path: Path, mark: str, split: dict[str, list[list[str]]], giv
     if given and _fit(split[best])[1] > 1:
         width = len(split[best][0])
         raise StudyError(
-            f"{path.name}: one column only with delimiter {mark!r}, but {width} with {best!r}; "
-            "leave delimiter out to have it found."
+            f"{path.name}: {SINGLE} with delimiter {mark!r}, but {width} with {best!r}; "
+            "leave delimiter out to have it detected."
         )
     raise StudyError(
-        f"{path.name}: one column only; a table has an id and features, between commas, semicolons or tabs. "
-        f"If it has other marks, give delimiter {TABLES_ONLY}."
+        f"{path.name}: {SINGLE}; a table has an id and features, separated by commas, semicolons or "
+        f"tabs. For other delimiters set delimiter {TABLES_ONLY}."
     )
 
 
 def _header(rows: list[list[str]]) -> list[str]:
-    """Names of the columns; R leaves out that of the row names, and a closing delimiter adds an empty one."""
+    """Names of the columns; R omits that of the row names, and a trailing delimiter adds an empty one."""
     header = [name.strip("\ufeff \t\r\n") for name in rows[0]]
     if len(rows) > 1 and all(len(row) == len(header) + 1 for row in rows[1:]):
         closed = all(row[-1] == "" for row in rows[1:])
@@ -292,9 +293,9 @@ def _header(rows: list[list[str]]) -> list[str]:
 def find_notation(
     decimal: str | None, thousands: str | None, rows: Sequence[Sequence[str]] = (), mark: str = ","
 ) -> Notation:
-    """How numbers are written: as the user says, else with the decimal mark that cells have."""
+    """The notation of numbers: as set by the user, else as detected from the cells."""
     if thousands and thousands == decimal:
-        raise StudyError(f"decimal and thousands are both {decimal!r}; give each its own mark.")
+        raise StudyError(f"decimal and thousands are both {decimal!r}; they must differ.")
     if decimal or thousands:
         return Notation(decimal or OTHER.get(thousands or "", "."), thousands or "", given=bool(decimal))
     cells = [cell.strip() for row in rows for cell in row] if mark != "," else []

@@ -1,4 +1,4 @@
-"""UCSF FreeSurfer tables of ADNI: the best and newest run of each subject, under readable names."""
+"""UCSF FreeSurfer tables of ADNI: the best and newest run of each subject, with readable names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.wording import note
 
 QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
 RUNS = "runs of subjects with a better or newer one"
@@ -42,31 +42,31 @@ def read_ucsffsx(
         Visit to keep by VISCODE2, or by VISCODE where that is absent or blank. "bl" covers sc and scmri;
         "all" keeps every row.
     dictionary : str or Path, optional
-        Data dictionary with columns FLDNAME and TEXT, for names of ST codes. Most are known without.
+        Data dictionary with columns FLDNAME and TEXT, for names of ST codes. Most are known without it.
     require_qc : bool, default=True
-        Keep only runs whose OVERALLQC is Pass. Otherwise they are preferred.
+        Keep only runs whose OVERALLQC is Pass. If False, they are preferred.
     measures : list of str
         "volume", "thickness", "area", "thicknessstd".
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out, as names or as ST codes.
     missing_codes : list, or dict of column pattern to list, optional
-        By default -4 and -1, the codes of ADNI: neither volumes nor thickness are negative.
+        By default -4 and -1, the codes of ADNI: volumes and thickness are never negative.
 
     Returns
     -------
     DataFrame indexed by ``id``
-        Of several runs of a subject, the best rated one, then the newest by RUNDATE, then by IMAGEUID.
+        For several runs of a subject, the run with the best rating, then the latest RUNDATE, then IMAGEUID.
     """
-    path, notes = Path(path), list[str]()
+    path, notes = Path(path), list[Note]()
     raw, notation = visit_rows(path, id, visit, notes)
     same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
     raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
     measured = [stcodes.measure_of(name) for name in raw.columns]
     if not any(measured):
-        raise StudyError(f"{path.name}: no columns such as ST29SV; is it a UCSFFSX table?")
+        raise StudyError(f"{path.name}: no columns such as ST29SV; is this a UCSFFSX table?")
     codes = raw.loc[:, [measure in measures for measure in measured]]
     left = sum(measure is not None for measure in measured) - codes.shape[1]
-    notes += note(left, "column of other measures", "columns of other measures")
+    notes += count_note(left, "column of other measures", "columns of other measures", public=True)
     cells = _named(codes, columns, exclude, path, notes, texts=_texts(dictionary))
     known = ADNI_CODES if missing_codes is None else _codes(missing_codes, codes.columns, dictionary)
     values = frames.numbers(cells, known, path, notes, notation=notation)
@@ -85,10 +85,10 @@ def _codes(given: Codes, columns: pd.Index, dictionary: str | Path | None) -> Co
     return stcodes.codes_by_either_name(given, names, list(columns))
 
 
-def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) -> pd.DataFrame:
-    """Rows with their rating as a number in column ``_rating``, 0 for Pass."""
+def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[Note]) -> pd.DataFrame:
+    """Rows with a numeric column ``_rating``, 0 for Pass."""
     if "OVERALLQC" not in raw.columns:
-        raise StudyError(f"{path.name}: no column OVERALLQC; is it a UCSFFSX table?")
+        raise StudyError(f"{path.name}: no column OVERALLQC; is this a UCSFFSX table?")
     quality = frames.as_text(raw["OVERALLQC"]).fillna("").str.lower()
     rating = quality.map({code: rank for rank, code in enumerate(QUALITY)}).fillna(QUALITY.index(""))
     raw = raw.assign(_rating=rating)
@@ -99,12 +99,12 @@ def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[str]) ->
         raise StudyError(
             f"{path.name}: none of {len(raw)} rows has OVERALLQC Pass; set require_qc = false to keep them."
         )
-    notes += note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
+    notes += count_note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
     return raw[passed]
 
 
-def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.DataFrame:
-    """Of rows that agree in columns `same`, one: the best rated, then the newest."""
+def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[Note]) -> pd.DataFrame:
+    """One of the rows that agree in columns `same`: the best rated, then the newest."""
     run = pd.to_datetime(_column_or_nan(raw, "RUNDATE"), errors="coerce", format="mixed")
     image = frames.as_numbers(_column_or_nan(raw, "IMAGEUID"))
     order = raw.assign(_run=run, _image=image).sort_values(
@@ -112,7 +112,7 @@ def _newest_run(raw: pd.DataFrame, same: list[str], notes: list[str]) -> pd.Data
     )
     kept = raw.loc[order.drop_duplicates(same).index.sort_values()]
     older = len(raw) - len(kept)
-    notes += note(older, "run of a subject with a better or newer one", RUNS)
+    notes += count_note(older, "run of a subject with a better or newer one", RUNS)
     return kept.drop(columns="_rating")
 
 
@@ -125,10 +125,10 @@ def _named(
     columns: Patterns,
     exclude: Patterns,
     path: Path,
-    notes: list[str],
+    notes: list[Note],
     texts: dict[str, str],
 ) -> pd.DataFrame:
-    """The chosen columns under readable names; patterns may be of names or of codes."""
+    """The selected columns with readable names; patterns match names or codes."""
     names = stcodes.readable(codes.columns, texts)
     by_code = dict(zip(codes.columns, names, strict=True))
     columns, exclude = _in_names(columns, by_code), _in_names(exclude, by_code)
@@ -136,7 +136,7 @@ def _named(
 
 
 def _in_names(patterns: Patterns, by_code: dict[str, str]) -> list[str] | None:
-    """Patterns of ST codes as the names they stand for."""
+    """Patterns of ST codes as readable names."""
     if patterns is None:
         return None
     return [
@@ -147,7 +147,7 @@ def _in_names(patterns: Patterns, by_code: dict[str, str]) -> list[str] | None:
 
 
 def _texts(dictionary: str | Path | None) -> dict[str, str]:
-    """Descriptions of fields; the first where several tables describe one."""
+    """Descriptions of fields; the first if there are several."""
     if dictionary is None:
         return {}
     path = Path(dictionary)

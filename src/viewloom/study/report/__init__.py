@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that tells a researcher what was found, and what to distrust.
+"""The report of a run: one HTML file with the findings and the cautions that apply to them.
 
 Results become a plain dict (`summarize`), the dict lists `figures`, and both become a page (`to_html`).
 """
@@ -29,8 +29,8 @@ def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bo
     path : path
         The HTML file.
     subjects : bool, default=False
-        Also list every subject with its id, under a notice. Such a report must not be passed on, and the
-        file can be read by its owner only.
+        Also list every subject by id, under a notice. Such a report must not be shared, and the file can be
+        read by its owner only.
 
     Returns
     -------

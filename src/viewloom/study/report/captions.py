@@ -44,15 +44,17 @@ def _figure(name: str, heading: str, caption: str, alt: str, view: int | None = 
 def _weights(results: Results, found: Findings) -> list[Caption]:
     weights = dict(zip(results.model.view_names_, results.model.view_weights_, strict=True))
     alt = f"Weights of views: {_listed(weights, percent)}."
-    return [_figure("weights", "How much each view counts", WEIGHTS, alt)]
+    return [_figure("weights", "View weights", WEIGHTS, alt)]
 
 
 def _contributions(results: Results, found: Findings) -> list[Caption]:
     if results.views.n_views == 1 or found.secret.all():
         return []
-    rests = found.moved.dropna(how="all").idxmax(axis=1)
-    alt = "View each cluster rests on most: " + joined(f"cluster {j} {plain(v)}" for j, v in rests.items())
-    return [_figure("contributions", "Which view each cluster rests on", CONTRIBUTIONS, f"{alt}.")]
+    main = found.moved.dropna(how="all").idxmax(axis=1)
+    alt = "View that each cluster depends on most: " + joined(
+        f"cluster {j} {plain(v)}" for j, v in main.items()
+    )
+    return [_figure("contributions", "Dependence of clusters on views", CONTRIBUTIONS, f"{alt}.")]
 
 
 def _agreement(results: Results, found: Findings) -> list[Caption]:
@@ -60,8 +62,8 @@ def _agreement(results: Results, found: Findings) -> list[Caption]:
         return []
     medians = np.nanmedian(found.contributions.overlap, axis=0)
     shared = dict(zip(found.contributions.view_names, medians, strict=True))
-    alt = f"Median share of membership in common with all views together: {_listed(shared, percent)}."
-    return [_figure("agreement", "How far the views agree", AGREEMENT, alt)]
+    alt = f"Median agreement of memberships with those of all views together: {_listed(shared, percent)}."
+    return [_figure("agreement", "Agreement of the views", AGREEMENT, alt)]
 
 
 def _certainty(results: Results, found: Findings) -> list[Caption]:
@@ -69,12 +71,12 @@ def _certainty(results: Results, found: Findings) -> list[Caption]:
         return []
     medians = certainty(results, found)[0.5]
     alt = f"Median of the largest membership: {_listed(medians.to_dict(), percent, 'cluster ')}."
-    return [_figure("certainty", "How clearly subjects belong to their cluster", CERTAINTY, alt)]
+    return [_figure("certainty", "Certainty of cluster assignment", CERTAINTY, alt)]
 
 
 def _profiles(results: Results, found: Findings) -> list[Caption]:
     return [
-        _figure("profiles", f"How clusters differ in {plain(view)}", PROFILES, _profile_alt(means[:TOP]), a)
+        _figure("profiles", f"Cluster profiles in {plain(view)}", PROFILES, _profile_alt(means[:TOP]), a)
         for a, (view, means) in enumerate(found.profiles.items())
         if means.notna().to_numpy().any()
     ]
@@ -83,16 +85,14 @@ def _profiles(results: Results, found: Findings) -> list[Caption]:
 def _profile_alt(means: pd.DataFrame) -> str:
     known = [(name, j, z) for j in means for name, z in means[j].items() if np.isfinite(z)]
     far = sorted(known, key=lambda item: -abs(item[2]))[:NAMED]
-    said = (f"{plain(name, 40)} in cluster {j} {signed(z)} SD" for name, j, z in far)
-    return f"Furthest from average: {joined(said)}."
+    named = (f"{plain(name, 40)} in cluster {j} {signed(z)} SD" for name, j, z in far)
+    return f"Largest deviations from the mean: {joined(named)}."
 
 
 def _importance(results: Results, found: Findings) -> list[Caption]:
     views = enumerate(results.model.view_names_)
     return [
-        _figure(
-            "importance", f"Features that matter in {plain(view)}", IMPORTANCE, _ranking(results, view), a
-        )
+        _figure("importance", f"Feature importance in {plain(view)}", IMPORTANCE, _ranking(results, view), a)
         for a, view in views
     ]
 
@@ -108,7 +108,7 @@ def _associations(results: Results, found: Findings) -> list[Caption]:
         return []
     effects = dict(zip(table["variable"], table["effect"], strict=True))
     alt = f"Effect sizes: {_listed(effects, lambda effect: f'{effect:.2f}')}."
-    return [_figure("associations", "Clinical variables and the clusters", ASSOCIATIONS, alt)]
+    return [_figure("associations", "Association of clinical variables with the clusters", ASSOCIATIONS, alt)]
 
 
 def _survival(results: Results, found: Findings) -> list[Caption]:
@@ -118,8 +118,8 @@ def _survival(results: Results, found: Findings) -> list[Caption]:
     medians = found.conversion.summary.loc[
         found.conversion.summary["n"] >= results.min_cell, "median"
     ].dropna()
-    said = _listed(medians.to_dict(), lambda time: f"{time:.1f}", "cluster ")
-    alt = f"Median time to the event: {said}." if len(medians) else "Less than half had the event."
+    times = _listed(medians.to_dict(), lambda time: f"{time:.1f}", "cluster ")
+    alt = f"Median time to the event: {times}." if len(medians) else "Fewer than half had the event."
     event = plain(results.roles.survival[1])
     return [_figure("survival", f"Time to {event}", SURVIVAL, alt + test)]
 
@@ -130,7 +130,7 @@ def _numbers(results: Results, found: Findings) -> list[Caption]:
     table = results.numbers.table
     stable = dict(zip(table["k"], table["stability"], strict=True))
     alt = f"Stability by number of clusters: {_listed(stable, lambda value: f'{value:.2f}')}."
-    return [_figure("numbers", "How many clusters?", NUMBERS, alt)]
+    return [_figure("numbers", "Number of clusters", NUMBERS, alt)]
 
 
 def _comparison(results: Results, found: Findings) -> list[Caption]:
@@ -138,18 +138,18 @@ def _comparison(results: Results, found: Findings) -> list[Caption]:
         return []
     scores = results.comparison.table["NMI"].sort_values(ascending=False, kind="stable")
     alt = f"NMI with the diagnosis: {_listed(scores.to_dict(), lambda score: f'{score:.2f}')}."
-    return [_figure("comparison", "Methods compared", COMPARISON, alt)]
+    return [_figure("comparison", "Comparison of methods", COMPARISON, alt)]
 
 
 def _overlaps(results: Results, found: Findings) -> list[Caption]:
     alt = f"{complete(results)} of {len(results.views)} subjects have every view."
-    return [_figure("overlaps", "Who was missing which view", OVERLAPS, alt)]
+    return [_figure("overlaps", "Availability of views", OVERLAPS, alt)]
 
 
 def _objective(results: Results, found: Findings) -> list[Caption]:
-    end = "levelled off" if results.model.converged_ else "was stopped while still falling"
-    alt = f"The objective fell over {results.model.n_iter_} rounds and {end}."
-    return [_figure("objective", "Did the computation finish?", OBJECTIVE, alt)]
+    end = "converged" if results.model.converged_ else "did not converge"
+    alt = f"The objective decreased over {results.model.n_iter_} iterations and {end}."
+    return [_figure("objective", "Convergence", OBJECTIVE, alt)]
 
 
 def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:
@@ -157,46 +157,49 @@ def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:
 
 
 WEIGHTS = (
-    "The weight of a view is learned: views that fit together with the others get more. The line marks an "
-    "equal share."
+    "Weights are estimated from the data: views that agree with the others get larger weights. The line "
+    "marks equal weights."
 )
-CONTRIBUTIONS = "Share of each cluster's membership that moves when a view is left out; the largest in bold."
+CONTRIBUTIONS = (
+    "Share of each cluster's membership that shifts to other clusters when a view is left out. The largest "
+    "value of each cluster is in bold."
+)
 AGREEMENT = (
-    "How much each view, taken alone, puts subjects into the same clusters as all views together: 1 is full "
-    "agreement. Dot: median; thick line: middle half of the subjects; thin line: 5 to 95 %."
+    "Agreement of the memberships from each view alone with those from all views together: 1 is perfect "
+    "agreement. Dot: median; thick line: interquartile range; thin line: 5th to 95th percentile."
 )
 CERTAINTY = (
-    "Every subject belongs to each cluster by some share; this is the largest. Dot: median of the cluster's "
-    "subjects; thick line: their middle half; thin line: 10 to 90 %."
+    "Largest membership of each subject, by cluster. Dot: median; thick line: interquartile range; thin "
+    "line: 10th to 90th percentile."
 )
 PROFILES = (
-    "Mean of the most important features in each cluster, in standard deviations (SD) from the mean of all "
-    "subjects: orange is lower than average, purple is higher. Empty: too few subjects to be shown."
+    "Means of the most important features in each cluster, in standard deviations (SD) from the mean of all "
+    "subjects: orange is below the mean, purple above. Empty cells: too few subjects to show."
 )
 IMPORTANCE = (
-    "Features sorted by importance, the most important on top, and how much each counts in every cluster. "
+    "Features in order of importance, the most important at the top, and their importance in each cluster. "
     "The narrow strip shows all features of the view."
 )
 ASSOCIATIONS = (
-    "How strongly each variable differs between the clusters; blue where the difference is significant."
+    "Effect size of the difference between clusters, by variable; blue where the difference is significant."
 )
 SURVIVAL = (
-    "Share of each cluster without the event as time goes on (Kaplan-Meier), with 95 % bands. Curves end "
-    "where too few subjects are left to be shown."
+    "Kaplan-Meier estimates of the proportion without the event in each cluster, with 95% confidence bands. "
+    "Curves end where too few subjects remain to show."
 )
 NUMBERS = (
-    "Whether random parts of the subjects give the same clusters, for each number of clusters, and what "
-    "chance alone would give."
+    "Agreement of clusterings of random subsamples, by number of clusters, and the agreement expected by "
+    "chance."
 )
 COMPARISON = (
-    "How well each method finds the diagnosis again (NMI: 1 is full agreement, 0 is none; chance gives a "
-    "little more than 0). Ours: viewloom."
+    "Agreement of the clusters of each method with the diagnosis (NMI: 1 is perfect agreement; chance gives "
+    "slightly more than 0). Ours: viewloom."
 )
 OVERLAPS = (
-    "Each column is one pattern: filled dots are the views that these subjects have, the bar above is how "
-    "many they are. Hatched bars stand for counts that are not shown."
+    "Each column is one combination of views: filled dots mark the views available, and the bar above gives "
+    "the number of subjects. Hatched bars stand for counts that are not shown."
 )
-OBJECTIVE = "The quantity that is made small, round by round. It should fall and level off."
+OBJECTIVE = "The objective that is minimised, by iteration. It should decrease and level off."
 CAPTIONS = (
     _weights, _contributions, _agreement, _certainty, _profiles, _importance, _associations, _survival,
     _numbers, _comparison, _overlaps, _objective,

@@ -1,4 +1,4 @@
-"""What to distrust: one function per doubt, each a sentence or nothing."""
+"""Cautions on the results: one function per check, which returns a sentence or None."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
-from viewloom.study.report.privacy import plain, shown_count
+from viewloom.study.report.privacy import plain
 from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
-COLLAPSED = 0.9  # weight of a single view
+DOMINANT = 0.9  # weight of a single view
 SMALL = 0.05  # share of subjects
 OFTEN_MISSING = 0.2  # share of subjects who lack a view
 UNEVEN = 0.2  # Cramer's V of clusters and lacking a view
@@ -26,28 +27,29 @@ AGREEMENT = 0.6  # mean ARI of refits
 
 
 def cautions(results: Results, found: Findings) -> list[dict[str, str]]:
-    """What there is to distrust, gravest first: heading and sentence of each doubt."""
-    said = ((heading, doubt(results, found)) for heading, doubt in DOUBTS.items())
-    return [{"heading": heading, "text": text} for heading, text in said if text]
+    """Headings and sentences of the checks that found a problem, the most serious first."""
+    checked = ((heading, check(results, found)) for heading, check in CHECKS.items())
+    return [{"heading": heading, "text": text} for heading, text in checked if text]
 
 
-def _unfinished(results: Results, found: Findings) -> str | None:
+def _not_converged(results: Results, found: Findings) -> str | None:
     if results.model.converged_:
         return None
     return (
-        f"The computation stopped after {results.model.n_iter_} rounds while the fit was still improving. "
-        "The clusters are not final: allow more rounds (max_iter in study.toml) and run again."
+        f"The computation stopped after {results.model.n_iter_} iterations, before it had converged. "
+        "The clusters are not final: increase max_iter in study.toml and run the analysis again."
     )
 
 
-def _collapsed(results: Results, found: Findings) -> str | None:
+def _dominated(results: Results, found: Findings) -> str | None:
     weights = results.model.view_weights_
-    if len(weights) == 1 or weights.max() <= COLLAPSED:
+    if len(weights) == 1 or weights.max() <= DOMINANT:
         return None
     name = plain(results.model.view_names_[int(weights.argmax())])
     return (
-        f"{name} has {percent(weights.max())} of the weight, so the other views hardly count. It may be easy "
-        "to split rather than informative: compare with a larger gamma in study.toml."
+        f"{name} has {percent(weights.max())} of the weight, so the other views have little influence. A "
+        "view can dominate because it is easy to partition rather than informative: compare with a larger "
+        "gamma in study.toml."
     )
 
 
@@ -58,19 +60,19 @@ def _site(results: Results, found: Findings) -> str | None:
 
 
 def _unstable(results: Results, found: Findings) -> str | None:
-    words = results.stability.clusters.map(verdict)
+    verdicts = results.stability.clusters.map(verdict)
     parts = [
-        f"{_clusters(list(words.index[words == word]))} {word}"
-        for word in ("unstable", "doubtful")
-        if (words == word).any()
+        f"{_clusters(list(verdicts.index[verdicts == one]))} {one}"
+        for one in ("unstable", "doubtful")
+        if (verdicts == one).any()
     ]
     if not parts and not results.stability.overall < AGREEMENT:
         return None
     which = f"{joined(parts)}. " if parts else ""
     return (
-        f"{which}On random parts of the subjects the clustering agrees with itself by "
-        f"{results.stability.overall:.2f} only (1 is full agreement, 0 is chance). Do not build on a "
-        "cluster that does not come back: try fewer clusters, or more subjects."
+        f"{which}The agreement of analyses of random subsamples is {results.stability.overall:.2f} (1 is "
+        "perfect, 0 is chance). Do not interpret clusters that are not found again: try fewer clusters, or "
+        "include more subjects."
     )
 
 
@@ -80,8 +82,8 @@ def _small(results: Results, found: Findings) -> str | None:
     if not small:
         return None
     return (
-        f"{_clusters(small)} very small (below {least:.0f} of {total} subjects). A handful of unusual "
-        "subjects, or a fault in the data, can make a cluster of its own: look at these first."
+        f"{_clusters(small)} very small (fewer than {least:.0f} of {total} subjects). A few outliers or an "
+        "error in the data can form a cluster of their own: examine these subjects first."
     )
 
 
@@ -89,17 +91,17 @@ def _few(results: Results, found: Findings) -> str | None:
     n, k = len(results.views), results.model.n_clusters
     if n >= FEW_EACH * k:
         return None
-    return f"{n} subjects are few for {k} clusters; expect clusters to change with the next subjects."
+    return f"{n} subjects are few for {k} clusters: the clusters may change as subjects are added."
 
 
-def _torn(results: Results, found: Findings) -> str | None:
+def _ambiguous(results: Results, found: Findings) -> str | None:
     ambiguous = results.model.memberships_.max(axis=1) < AMBIGUOUS
     if ambiguous.mean() <= MANY_AMBIGUOUS:
         return None
     shown = shown_count(int(ambiguous.sum()), len(ambiguous), results.min_cell)
     return (
-        f"{shown} of {len(ambiguous)} subjects lie between clusters. The clusters may be cuts through a "
-        "continuum rather than separate groups."
+        f"{shown} of {len(ambiguous)} subjects are ambiguous. The clusters may be divisions of a continuum "
+        "rather than distinct groups."
     )
 
 
@@ -109,10 +111,10 @@ def _number(results: Results, found: Findings) -> str | None:
     k = results.model.n_clusters
     if results.numbers.recommended is None:
         return (
-            "The data show no clear groups: a single cloud of subjects with the same correlations can be "
-            f"cut as well. The {k} clusters are a useful summary at best."
+            "The data show no distinct groups: a single group of subjects with the same correlations gives "
+            f"clusters that are as stable. The {k} clusters are at best a useful summary."
         )
-    return f"The data speak for {results.numbers.recommended} clusters, but {k} were asked for."
+    return f"The data support {results.numbers.recommended} clusters, but {k} were requested."
 
 
 def _confounded(results: Results, found: Findings) -> str | None:
@@ -125,8 +127,8 @@ def _confounded(results: Results, found: Findings) -> str | None:
         return None
     names = joined(plain(name) for name in mixed["variable"])
     return (
-        f"The clusters differ in {names}. They may reflect {names} rather than disease: compare subjects "
-        "who are alike in this, or have the effect taken out (residualise in study.toml)."
+        f"The clusters differ in {names}. They may reflect {names} rather than disease: compare matched "
+        "subjects, or remove the effect (residualise in study.toml)."
     )
 
 
@@ -138,7 +140,7 @@ def _missing(results: Results, found: Findings) -> str | None:
     named = joined(
         f"{plain(name)} (about {round(20 * share) / 20:.0%} of them)" for name, share in often.items()
     )
-    return f"Many subjects lack {named}. They were placed by their other views alone, which is less sure."
+    return f"Many subjects lack {named}. They were assigned by their other views, which is less certain."
 
 
 def _uneven(results: Results, found: Findings) -> str | None:
@@ -148,8 +150,8 @@ def _uneven(results: Results, found: Findings) -> str | None:
         return None
     named = joined(plain(name) for name in strong["variable"])
     return (
-        f"Who lacks {named} differs between clusters. Part of what looks like a cluster may be who was "
-        "measured: check that the clusters hold among subjects who have every view."
+        f"The proportion of subjects without {named} differs between the clusters. The clusters may partly "
+        "reflect who was examined: check that they persist among subjects who have every view."
     )
 
 
@@ -157,31 +159,30 @@ def _clusters(numbers: list[int]) -> str:
     return f"Cluster {numbers[0]} is" if len(numbers) == 1 else f"Clusters {joined(map(str, numbers))} are"
 
 
-def _nothing_known(results: Results, found: Findings) -> str | None:
+def _stability_unknown(results: Results, found: Findings) -> str | None:
     if not np.isnan(results.stability.overall):
         return None
-    return "Whether the clusters would come back in other subjects was not examined."
+    return "The stability of the clusters was not assessed."
 
 
-DOUBTS = {
-    "The computation did not finish": _unfinished,
-    "The clusters follow the site": _site,
-    "One view decides alone": _collapsed,
-    "Clusters that may not come back": _unstable,
-    "Stability is not known": _nothing_known,
+CHECKS = {
+    "No convergence": _not_converged,
+    "Clusters associated with site": _site,
+    "A single view dominates": _dominated,
+    "Unstable clusters": _unstable,
+    "Stability unknown": _stability_unknown,
     "Small clusters": _small,
     "Few subjects": _few,
-    "The number of clusters": _number,
-    "Subjects between clusters": _torn,
-    "Age, sex or other covariates differ": _confounded,
+    "Number of clusters": _number,
+    "Ambiguous subjects": _ambiguous,
+    "Covariates differ between clusters": _confounded,
     "Missing views": _missing,
-    "Views are missing unevenly": _uneven,
+    "Missing views differ between clusters": _uneven,
 }
 LIMITS = (
-    "A clustering finds as many clusters as it is asked for, in any data. Stability and the comparison "
-    "with other data are what speaks for them.",
-    "Clusters were found and compared in the same subjects. Differences in variables that went into the "
-    "views, or depend on them, are to be expected and prove nothing; p-values are a guide, not a test of a "
-    "plan made before.",
-    "The clusters describe these subjects. Whether they hold elsewhere needs another cohort.",
+    "A clustering method returns the requested number of clusters for any data. Evidence for clusters is "
+    "their stability, and their replication in other data.",
+    "Clusters were formed and compared in the same subjects. Differences in variables that are part of the "
+    "views, or depend on them, are expected and are no evidence for the clusters; p-values are exploratory.",
+    "The clusters describe these subjects. Whether they generalise can only be tested in another cohort.",
 )

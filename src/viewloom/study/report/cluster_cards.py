@@ -1,4 +1,4 @@
-"""What sets each cluster apart, in plain words."""
+"""Descriptions of the clusters: how each differs from all subjects, in sentences."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from viewloom.study.report.sentences import joined, percent, signed, verdict
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
-SHIFT = 0.2  # SD from which a mean is said to differ
-EXCESS = 0.05  # difference of shares that is worth a word
-STANDS_OUT = 0.3  # mean z-score of a feature that is worth a word
-MOVES = 0.01  # share of membership that is worth a word
-MOST = 3  # of a kind that are told
+SHIFT = 0.2  # SD; smaller differences of means are not mentioned
+EXCESS = 0.05  # smallest difference of shares that is mentioned
+DEVIATION = 0.3  # smallest mean z-score of a feature that is mentioned
+MOVES = 0.01  # smallest share of membership that is mentioned
+MOST = 3  # items of a kind
 
 
 def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
-    """Every cluster: size, stability, and what sets it apart."""
+    """Every cluster: size, stability, and how it differs from all subjects."""
     return [_card(results, found, j) for j in range(results.model.n_clusters)]
 
 
@@ -40,13 +40,13 @@ def _card(results: Results, found: Findings, j: int) -> dict[str, Any]:
 
 
 def _traits(results: Results, found: Findings, j: int) -> list[str]:
-    """What sets a cluster apart, in sentences."""
+    """How a cluster differs from all subjects, in sentences."""
     if found.secret[j]:
         return [f"Too small to be described: fewer than {results.min_cell} subjects."]
     table = found.associations
-    told = table["significant"] & (table["variable"] != results.roles.site)
+    chosen = table["significant"] & (table["variable"] != results.roles.site)
     names = {
-        kind: table.loc[told & (table["kind"] == kind), "variable"] for kind in ("numeric", "categorical")
+        kind: table.loc[chosen & (table["kind"] == kind), "variable"] for kind in ("numeric", "categorical")
     }
     return [
         *_frequent(found, j, names["categorical"]),
@@ -57,7 +57,7 @@ def _traits(results: Results, found: Findings, j: int) -> list[str]:
 
 
 def _cells(found: Findings, j: int, names: Iterable[str]) -> Iterator[tuple[str, str, Shown, Shown]]:
-    """Rows of the profile of some variables: name, value, and what stands there for a cluster and for all."""
+    """Rows of the profile of some variables: name, value, and the cells of a cluster and of all subjects."""
     known = set(found.profile.index.get_level_values("variable"))
     for name in (name for name in names if name in known):
         part = found.profile.xs(name, level="variable")[[str(j), "all"]]
@@ -66,30 +66,30 @@ def _cells(found: Findings, j: int, names: Iterable[str]) -> Iterator[tuple[str,
 
 
 def _frequent(found: Findings, j: int, names: Iterable[str]) -> list[str]:
-    """Categories that are more frequent in a cluster than in all, as far as counts may be shown."""
-    told: dict[str, tuple[float, str]] = {}
+    """Categories that are more frequent in a cluster than in all subjects, where counts may be shown."""
+    frequent: dict[str, tuple[float, str]] = {}
     for name, value, here, everyone in _cells(found, j, names):
         if here.share is not None and everyone.share is not None:
             text = f"{plain(name)} {plain(value, 40)} ({here.share:.0%}; all subjects {everyone.share:.0%})"
-            told[name] = max(told.get(name, (0.0, "")), (here.share - everyone.share, text))
-    best = sorted((found for found in told.values() if found[0] >= EXCESS), reverse=True)[:MOST]
-    return [f"More often {joined(text for _, text in best)}."] if best else []
+            frequent[name] = max(frequent.get(name, (0.0, "")), (here.share - everyone.share, text))
+    best = sorted((found for found in frequent.values() if found[0] >= EXCESS), reverse=True)[:MOST]
+    return [f"More frequent: {joined(text for _, text in best)}."] if best else []
 
 
 def _shifted(found: Findings, j: int, names: Iterable[str]) -> list[str]:
-    """Numbers whose mean in a cluster is off that of all."""
-    told = []
+    """Variables whose mean in a cluster differs from that of all subjects."""
+    shifted = []
     for name, _, here, everyone in _cells(found, j, names):
         shift = _shift(here, everyone)
         if isinstance(here, Known) and isinstance(everyone, Known) and abs(shift) >= SHIFT:
             means = f"mean {here.number}; all subjects {everyone.number}"
-            told.append((abs(shift), f"{'higher' if shift > 0 else 'lower'} {plain(name)} ({means})"))
-    best = joined(text for _, text in sorted(told, reverse=True)[:MOST])
-    return [f"{best[0].upper()}{best[1:]}."] if told else []
+            shifted.append((abs(shift), f"{'higher' if shift > 0 else 'lower'} {plain(name)} ({means})"))
+    best = joined(text for _, text in sorted(shifted, reverse=True)[:MOST])
+    return [f"{best[0].upper()}{best[1:]}."] if shifted else []
 
 
 def _shift(here: Shown, everyone: Shown) -> float:
-    """How far a mean is off that of all, in standard deviations of all; 0 where either is not shown.
+    """Difference of a mean from that of all subjects, in their standard deviations; 0 where one is hidden.
 
     >>> _shift(Known(24.0, spread=2.0), Known(25.0, spread=4.0))
     -0.25
@@ -104,16 +104,18 @@ def _shift(here: Shown, everyone: Shown) -> float:
 
 
 def _features(found: Findings, j: int) -> list[str]:
-    """The features that lie furthest from the mean, in up to two views."""
-    told = []
+    """The features that deviate most from the mean of all subjects, in up to two views."""
+    found_in = []
     for view, means in found.profiles.items():
-        known = [(abs(z), str(name), z) for name, z in means[j].items() if abs(z) >= STANDS_OUT]
+        known = [(abs(z), str(name), z) for name, z in means[j].items() if abs(z) >= DEVIATION]
         far = sorted(known, key=lambda item: -item[0])[:MOST]
         parts = [f"{plain(name, 40)} ({signed(z)} SD)" for _, name, z in far]
         if far:
-            told.append((far[0][0], f"In {plain(view)}, furthest from average: {joined(parts)}."))
-    nothing = ["In every view close to the average of all subjects."]
-    return [text for _, text in sorted(told, reverse=True)[:2]] or nothing
+            found_in.append(
+                (far[0][0], f"In {plain(view)}, largest deviations from the mean: {joined(parts)}.")
+            )
+    nothing = ["Close to the mean of all subjects in every view."]
+    return [text for _, text in sorted(found_in, reverse=True)[:2]] or nothing
 
 
 def _defining(found: Findings, j: int) -> list[str]:
@@ -122,4 +124,7 @@ def _defining(found: Findings, j: int) -> list[str]:
     view = max(moved, key=lambda name: np.nan_to_num(moved[name]))
     if len(moved) < 2 or not moved[view] >= MOVES:
         return []
-    return [f"Rests most on {plain(view)}: without it, {percent(moved[view])} of membership moves."]
+    return [
+        f"Depends most on {plain(view)}: without it, {percent(moved[view])} of the membership shifts to "
+        "other clusters."
+    ]

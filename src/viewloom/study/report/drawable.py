@@ -1,4 +1,4 @@
-"""Whether reports can be made here."""
+"""Whether the packages that reports need are installed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from viewloom.runtime.errors import InputError, MissingPackageError
 
 
 def check_installed() -> None:
-    """Refuse to begin work that ends with a report where none can be made.
+    """Raise an error before a long computation if its report cannot be made.
 
     matplotlib fails when it is imported if ``MPLBACKEND`` names no backend.
     """

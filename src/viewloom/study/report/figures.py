@@ -1,6 +1,6 @@
-"""The figures of a report: those of `plotting` and `clinical_plots`, fit to be shown to anyone.
+"""The figures of a report: those of `plotting` and `clinical_plots`, in a form that may be shared.
 
-Names are shortened, small counts taken off, and nothing is drawn per subject.
+Names are shortened, small counts are removed, and nothing is drawn per subject.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _objective(results: Results, found: Findings, view: int | None) -> Axes:
 def _contributions(results: Results, found: Findings, view: int | None) -> Axes:
     from viewloom.plotting.model import view_contributions
 
-    said, names = found.contributions, [_short(name) for name in results.model.view_names_]
-    change = np.where(found.secret[said.labels][:, None], np.nan, said.change)
-    ax = view_contributions(replace(said, view_names=names, change=change))
+    moved, names = found.contributions, [_short(name) for name in results.model.view_names_]
+    change = np.where(found.secret[moved.labels][:, None], np.nan, moved.change)
+    ax = view_contributions(replace(moved, view_names=names, change=change))
     rows = [f"{j} (n {_size(size)})" for j, size in enumerate(found.shown_sizes)]
     ax.set_yticks(range(len(rows)), rows)
     _fixed_text(ax)
@@ -95,7 +95,7 @@ def _agreement(results: Results, found: Findings, view: int | None) -> Axes:
 
 
 def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
-    """Quantiles of the largest membership, cluster by cluster."""
+    """Quantiles of the largest membership, by cluster."""
     from viewloom.plotting.style import OKABE_ITO, PALE, axes_or_new, list_size, name_rows, set_labels
 
     table = certainty(results, found).iloc[::-1]
@@ -108,7 +108,7 @@ def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
     name_rows(ax, names, rows)
     ax.set_xlim(0.0, 1.02)
     ax.set_ylim(-0.6, len(rows) - 0.4)
-    clearest = f"Subjects of {names[int(table[0.5].argmax())]} belong most clearly"
+    clearest = f"{names[int(table[0.5].argmax())].capitalize()} has the most certain assignments"
     set_labels(ax, clearest, "largest membership (median, quartiles, 10-90 %)", "")
     return ax
 
@@ -164,14 +164,14 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
     from viewloom.study.overlaps import overlaps
 
     counts = patterns_of(results)[:MOST_PATTERNS]
-    told = shown_patterns(results)[:MOST_PATTERNS]
-    heights = [n.value if isinstance(n, Known) else results.min_cell for n in told]
-    shown = zip(results.views.names, view_sizes(results), strict=True)
-    rows = [f"{_short(name)} ({size})" for name, size in shown]
-    views = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
+    sizes = shown_patterns(results)[:MOST_PATTERNS]
+    heights = [n.value if isinstance(n, Known) else results.min_cell for n in sizes]
+    views = zip(results.views.names, view_sizes(results), strict=True)
+    rows = [f"{_short(name)} ({size})" for name, size in views]
+    table = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
     drawn = pd.Series(heights, index=counts.index)
-    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=views, overlaps=drawn))
-    for bar, label, count in zip(ax.patches, ax.texts, told, strict=False):
+    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=table, overlaps=drawn))
+    for bar, label, count in zip(ax.patches, ax.texts, sizes, strict=False):
         label.set_text(str(count))
         if isinstance(count, Hidden):
             bar.set(hatch="////", fill=False, edgecolor=bar.get_facecolor(), linewidth=0.5)
@@ -182,7 +182,7 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
 
 
 def _short(name: Any) -> str:
-    """A name that fits on a line; long ones keep their beginning and end, where they tend to differ.
+    """A name that fits on a line; long names keep their beginning and end.
 
     >>> _short("rh_rostralanteriorcingulate_thickness")
     'rh_rostralant…_thickness'
@@ -206,7 +206,7 @@ def _view(results: Results, view: int | None) -> str:
 
 
 def _fixed_text(ax: Axes) -> None:
-    """Keep black numbers on a heat map black, whatever the page behind it."""
+    """Keep black numbers on a heat map black in dark mode."""
     for text in ax.texts:
         if text.get_color() == "black":
             text.set_color(BLACK)

@@ -1,6 +1,6 @@
-"""The numbers behind a report, worked out once: what words, tables and figures draw on.
+"""The numbers of a report, computed once for its sentences, tables and figures.
 
-Nothing here is per subject but `contributions`, from which only means and quantiles are taken.
+Only `contributions` has values per subject, of which means and quantiles are shown.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from viewloom.study.results import Results
 
 Array = np.ndarray
-MOST_FEATURES = 500  # of a view that a report lists
+MOST_FEATURES = 500  # features of a view that a report lists
 MOST_LEVELS = 30  # categories of a variable that a report lists
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What was found.
+    """The numbers that a report shows.
 
     Attributes
     ----------
     sizes, shown_sizes : (k,) array, list of Known or Hidden
-        Subjects of each cluster, and what may be shown of it.
+        Number of subjects of each cluster, and the same without small counts.
     secret : (k,) bool array
-        Clusters too small to be described.
+        Clusters that are too small to describe.
     contributions : ViewContributions
     moved : DataFrame
-        Mean share of membership (clusters x views) that moves without a view; NaN for secret clusters.
+        Mean share of membership (clusters x views) that shifts without a view; NaN for secret clusters.
     associations, pairs : DataFrame
         Of `clinical.associations`, and of `clinical.pairwise` for each variable that differs.
     profile : DataFrame
         Of `clinical.described`.
     absence : DataFrame
-        `clinical.associations` of clusters with lacking a view.
+        `clinical.associations` of clusters with the absence of each view.
     conversion : Conversion or None
     profiles : dict of str to DataFrame
         Mean z-scores of each view's features in clusters, most important first; NaN where few have the view.
     left_out : dict of str to str
-        Variables that were not compared or not described, and why.
+        Variables that are not compared or not described, and the reason.
     """
 
     sizes: Array
@@ -65,9 +65,9 @@ class Findings:
     left_out: dict[str, str]
 
 
-@lru_cache(maxsize=1)  # words and figures of a report ask for the same
+@lru_cache(maxsize=1)  # summary and figures use the same findings
 def findings(results: Results) -> Findings:
-    """Everything that a report tells, from the results of a run."""
+    """Compute the numbers of a report from the results of a run."""
     model, min_cell = results.model, results.min_cell
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     secret = sizes < min_cell
@@ -118,13 +118,13 @@ def _pairs(results: Results, people: pd.DataFrame, compared: pd.DataFrame, codes
 
 
 def _absence(results: Results) -> pd.DataFrame:
-    """Whether clusters differ in who lacks a view."""
+    """Association of clusters with the absence of each view."""
     lacking = pd.DataFrame(~results.views.present, columns=pd.Index(results.views.names))
     return associations(results.model.labels_, lacking.map({True: "lacks", False: "has"}.get))
 
 
 def _conversion(results: Results) -> Conversion | None:
-    """Time to an event, if the study has one and enough subjects were followed."""
+    """Time to an event, if the study names one and enough subjects have follow-up."""
     if results.participants is None or results.roles.survival is None:
         return None
     time, event = (results.participants[name] for name in results.roles.survival)
@@ -143,7 +143,7 @@ def _profiles(results: Results, view: str) -> pd.DataFrame:
 
 
 def clusters_of(found: Findings) -> Iterator[int]:
-    """Clusters that may be described."""
+    """Clusters that are large enough to describe."""
     return (j for j in range(len(found.sizes)) if not found.secret[j])
 
 

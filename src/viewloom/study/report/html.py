@@ -1,7 +1,7 @@
 """From a summary and its figures to one HTML file that needs nothing else.
 
-Style and script stand in the page, and its content security policy admits them by their hashes alone: no
-request can leave it, and nothing that a name smuggles in can run.
+Style and script are inline, and the content security policy admits them by their hashes only: the page makes
+no requests, and no script in a name from a file can run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ TEMPLATE, CSS, SCRIPT = "report.html.j2", "report.css", "report.js"
 
 
 def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
-    """The report as text of an HTML file.
+    """The report as HTML.
 
     Parameters
     ----------
     summary : dict
-        Of `summarize`.
+        From `summarize`.
     figures : dict of str to str
-        Of `figures`; trusted to be harmless, unlike all text of the summary, which is escaped.
+        From `figures`. They are trusted, unlike the text of the summary, which is escaped.
 
     Raises
     ------
@@ -44,11 +44,11 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     try:
         return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
     except TemplateError as error:
-        raise InputError(f"This is no summary of a run: {error}") from error
+        raise InputError(f"This is not the summary of a run: {error}") from error
 
 
 def policy(css: str, script: str) -> str:
-    """Content security policy that lets in this style and this script, images within the page, and no more.
+    """Content security policy that allows this style, this script and inline images only.
 
     >>> policy("", "").split("; ")[0]
     "default-src 'none'"

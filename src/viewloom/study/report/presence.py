@@ -1,4 +1,4 @@
-"""Who has which views, as far as it may be shown."""
+"""Availability of views, without small counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def patterns_of(results: Results) -> pd.Series:
-    """Number of subjects who have just these views; the index has one True or False per view."""
+    """Number of subjects with each combination of views; the index has one bool per view."""
     present = pd.DataFrame(results.views.present, columns=pd.Index(results.views.names))
     counts = present.value_counts(sort=False)
     order = sorted(counts.index, key=lambda pattern: (-counts[pattern], -sum(pattern), pattern))
@@ -22,17 +22,17 @@ def patterns_of(results: Results) -> pd.Series:
 
 
 def shown_patterns(results: Results) -> list[Shown]:
-    """What may be shown of `patterns_of`."""
+    """`patterns_of` without small counts."""
     return shown_sizes(patterns_of(results).to_numpy(), results.min_cell)
 
 
 def complete(results: Results) -> Shown:
-    """How many subjects have every view, as far as it may be shown."""
+    """Number of subjects who have every view, or its bound where it is small."""
     shown = dict(zip(patterns_of(results).index, shown_patterns(results), strict=True))
     return shown.get((True,) * results.views.n_views, Known(0))
 
 
 def view_sizes(results: Results) -> list[Shown]:
-    """How many subjects have each view; roughly, where some patterns of views are rare."""
+    """Number of subjects who have each view; rounded where some combinations of views are rare."""
     rare = bool((patterns_of(results) < results.min_cell).any())
     return rough_counts(results.views.present.sum(axis=0), len(results.views), rare)

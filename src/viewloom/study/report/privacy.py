@@ -1,7 +1,7 @@
-"""What a report may show: names that cannot do harm, and counts that cannot point at anyone.
+"""Disclosure control of reports: names without control characters, and no small counts of subjects.
 
-Reports get mailed. Names come from files and may hold anything; counts of people below a least size are
-hidden, and so are the counts from which those could be worked out.
+Reports are shared. Names come from files and may contain anything; small counts are hidden, and so are the
+counts from which they could be derived.
 """
 
 from __future__ import annotations
@@ -18,23 +18,14 @@ from viewloom.runtime.visible import visible
 
 Array = np.ndarray
 ABOUT = "about "
-LONGEST = 80  # letters of a name that are shown
-PEOPLE = "subjects?|participants?|people|persons?|patients?|controls?|ids?|rows?|runs?|visits?|cells?"
-THINGS = (
-    "columns?|features?|variants?|measures?|sites?|views?|clusters?|iterations?|rounds?|dimensions?|tables?"
-)
-NO_NOUNS = "is|are|was|were|to|and|or|of|in|for|at|from"
-COUNT = re.compile(  # a number before a noun, be it 3 of 40, that is not one of things, be they constant ones
-    rf"(?<![\w.,='\"-])(\d{{1,9}})(?: of (\d{{1,9}}))?(?= (?!(?:(?!(?:{PEOPLE})\b)[\w-]+ )?(?:{THINGS})\b)"
-    rf"(?!(?:{NO_NOUNS})\b)[^\W\d])"
-)
+LONGEST = 80  # characters of a name
 
 
 def plain(name: Any, most: int = LONGEST) -> str:
-    r"""A name from a file as one line of harmless text.
+    r"""A name from a file as one line of printable text.
 
-    Characters that cannot be seen, among them those that turn the direction of writing, are given by their
-    code; long names are cut.
+    Invisible characters, such as those that change the direction of text, are shown as escapes; long names
+    are shortened.
 
     >>> plain("left\u202ethgir"), plain(" a\n b "), plain("x" * 10_000, 8)
     ('left\\u202ethgir', 'a b', 'xxxxxxx…')
@@ -43,19 +34,8 @@ def plain(name: Any, most: int = LONGEST) -> str:
     return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
 
 
-def shown_count(count: int, total: int, min_cell: int) -> Shown:
-    """A count of people out of a known total, vague where it or the rest is small; nobody and all are shown.
-
-    >>> [str(shown_count(n, 60, 11)) for n in (40, 3, 57, 60)]
-    ['40', '<11', '>49', '60']
-    """
-    if 0 < count < min_cell:
-        return Hidden("<", min_cell)
-    return Hidden(">", total - min_cell) if 0 < total - count < min_cell else Known(int(count))
-
-
 def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
-    """Sizes of the parts of a known total.
+    """Sizes of groups whose total is known.
 
     >>> [str(size) for size in shown_sizes(np.array([50, 20, 3]), 11)]
     ['50', '≥11', '<11']
@@ -64,9 +44,10 @@ def shown_sizes(sizes: Array, min_cell: int) -> list[Shown]:
 
 
 def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
-    """Counts out of a known total; where `rough`, to the nearest ten, so that no parts can be worked out.
+    """Counts out of a known total, rounded to the nearest ten where `rough`.
 
-    Who knows all totals of views could solve for the small numbers of people who have just some of them.
+    From the exact totals of all views, a reader could derive the small numbers of subjects with a rare
+    combination of views.
 
     >>> [str(count) for count in rough_counts(np.array([314, 345]), 345, True)]
     ['about 310', '345']
@@ -76,27 +57,8 @@ def rough_counts(counts: Array, total: int, rough: bool) -> list[Shown]:
     ]
 
 
-def without_small_counts(note: str, min_cell: int) -> str:
-    """A note in which small numbers are not given, unless they are known to be of things, such as columns.
-
-    >>> without_small_counts("view 'pet': 3 subjects and 2 constant columns left out", 11)
-    "view 'pet': fewer than 11 subjects and 2 constant columns left out"
-    >>> without_small_counts("aseg.stats lacking in 37 of 40 subjects", 11)
-    'aseg.stats lacking in more than 29 of 40 subjects'
-    """
-    return COUNT.sub(lambda found: _vague(found, min_cell), note)
-
-
-def _vague(found: re.Match[str], min_cell: int) -> str:
-    count, total = int(found[1]), int(found[2] or 0)
-    of_all = f" of {total}" if found[2] else ""
-    if count < min_cell:
-        return f"fewer than {min_cell}{of_all}"
-    return f"more than {total - min_cell}{of_all}" if 0 < total - count < min_cell else found[0]
-
-
 def without_folders(text: str) -> str:
-    """A path without the folders above it, which may hold names of people; other text as it is.
+    """The last part of an absolute path, since folders may be named after people; other text is unchanged.
 
     >>> without_folders("/home/anna/adni/vbm.csv"), without_folders("data/vbm.csv"), without_folders("bl")
     ('vbm.csv', 'data/vbm.csv', 'bl')

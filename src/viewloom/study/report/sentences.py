@@ -1,4 +1,4 @@
-"""The findings of a study in plain words."""
+"""The summary of a report: the findings of a study in sentences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
-from viewloom.study.report.privacy import plain, shown_count
+from viewloom.study.report.privacy import plain
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -22,13 +23,13 @@ STRENGTHS = {  # usual bounds of effect sizes
     "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
 }
 SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
-MOST_TOLD = 6  # variables that are named
-AMBIGUOUS = 0.6  # largest membership below which a subject lies between clusters
+MOST_NAMED = 6  # variables that a sentence names
+AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
 
 
 def in_short(results: Results, found: Findings) -> list[str]:
     """The findings of a study in a few sentences."""
-    said = [
+    sentences = [
         _counts(results, found),
         _weights(results),
         _differences(found),
@@ -37,11 +38,11 @@ def in_short(results: Results, found: Findings) -> list[str]:
         _certainty(results),
         _number(results),
     ]
-    return [sentence for sentence in said if sentence]
+    return [sentence for sentence in sentences if sentence]
 
 
 def verdict(jaccard: float) -> str:
-    """How stable a cluster is, in a word.
+    """The stability of a cluster as a category.
 
     >>> verdict(0.9), verdict(0.7), verdict(float("nan"))
     ('very stable', 'doubtful', 'unknown')
@@ -60,7 +61,7 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share for readers.
+    """A share as a percentage.
 
     >>> percent(0.426), percent(0.004), percent(0.0)
     ('43%', '<1%', '0%')
@@ -69,7 +70,7 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A number with its sign, and a minus that is one.
+    """A number with its sign, and a typographic minus.
 
     >>> signed(-1.04), signed(0.96)
     ('−1.0', '+1.0')
@@ -83,11 +84,11 @@ def _level(value: float, levels: Sequence[tuple[float, str]]) -> str:
 
 def _counts(results: Results, found: Findings) -> str:
     names = joined(plain(name) for name in results.views.names)
-    kinds = "kind" if results.views.n_views == 1 else "kinds"
+    types = "type" if results.views.n_views == 1 else "types"
     sizes = joined(map(str, found.shown_sizes))
     return (
-        f"{len(results.views)} subjects were sorted into {results.model.n_clusters} clusters of "
-        f"{sizes} subjects, using {results.views.n_views} {kinds} of data (views): {names}."
+        f"{len(results.views)} subjects were grouped into {results.model.n_clusters} clusters of "
+        f"{sizes} subjects, based on {results.views.n_views} {types} of data (views): {names}."
     )
 
 
@@ -97,10 +98,10 @@ def _weights(results: Results) -> str:
         return ""
     most, least = str(weights.idxmax()), str(weights.idxmin())
     if np.ptp(weights) < 0.01:
-        return f"All views count alike ({percent(1 / len(weights))} of the weight each)."
+        return f"All views have the same weight ({percent(1 / len(weights))} each)."
     return (
-        f"{plain(most)} counts most ({percent(weights[most])} of the weight) and {plain(least)} least "
-        f"({percent(weights[least])}); with an equal say each view would have {percent(1 / len(weights))}."
+        f"{plain(most)} has the largest weight ({percent(weights[most])}) and {plain(least)} the smallest "
+        f"({percent(weights[least])}); equal weights would be {percent(1 / len(weights))} each."
     )
 
 
@@ -110,14 +111,14 @@ def _differences(found: Findings) -> str:
         return ""
     differing = table[table["significant"]].sort_values("p", kind="stable")
     if differing.empty:
-        return f"None of {_variables(len(table))} was found to differ between the clusters."
-    told = [
+        return f"None of {_variables(len(table))} differs significantly between the clusters."
+    named = [
         f"{plain(row['variable'])} ({_level(row['effect'], STRENGTHS[row['kind']])})"
-        for _, row in differing[:MOST_TOLD].iterrows()
+        for _, row in differing[:MOST_NAMED].iterrows()
     ]
-    rest = len(differing) - len(told)
+    rest = len(differing) - len(named)
     more = [f"{rest} more"] if rest else []
-    return f"The clusters differ in {joined([*told, *more])}; {_variables(len(table))} were compared."
+    return f"The clusters differ in {joined([*named, *more])}; {_variables(len(table))} were compared."
 
 
 def _variables(n: int) -> str:
@@ -129,8 +130,11 @@ def _events(results: Results, found: Findings) -> str:
     if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
         return ""
     p, event = found.conversion.p, plain(columns[1])
-    differ = "differ" if p < 0.05 else "were not found to differ"
-    return f"Among the subjects followed, clusters {differ} in time to {event} (log-rank test, {p_text(p)})."
+    differs = "differs" if p < 0.05 else "does not differ significantly"
+    return (
+        f"Among subjects with follow-up, time to {event} {differs} between the clusters (log-rank test, "
+        f"{p_text(p)})."
+    )
 
 
 def _stability(results: Results) -> str:
@@ -138,14 +142,14 @@ def _stability(results: Results) -> str:
     if not np.isfinite(overall):
         return ""
     levels = (
-        (SAME, "nearly the same clusters come out"),
-        (MUCH, "much the same clusters come out"),
-        (SOME, "the clusters come out changed in part"),
-        (-np.inf, "rather different clusters come out"),
+        (SAME, "the clusters are nearly the same"),
+        (MUCH, "the clusters are largely the same"),
+        (SOME, "the clusters are partly different"),
+        (-np.inf, "the clusters are substantially different"),
     )
     return (
-        f"When the analysis is repeated on random parts of the subjects, {_level(overall, levels)} "
-        f"(agreement {overall:.2f}, where 1 is full agreement and 0 is chance)."
+        f"When the analysis is repeated on random subsamples, {_level(overall, levels)} "
+        f"(agreement {overall:.2f}, where 1 is perfect and 0 is chance)."
     )
 
 
@@ -153,16 +157,18 @@ def _certainty(results: Results) -> str:
     n = len(results.views)
     ambiguous = int((results.model.memberships_.max(axis=1) < AMBIGUOUS).sum())
     if not ambiguous:
-        return "Every subject belongs clearly to one cluster."
+        return "Every subject is clearly assigned to one cluster."
     return (
-        f"{shown_count(ambiguous, n, results.min_cell)} of {n} subjects lie between clusters (they belong to "
-        f"none by more than {AMBIGUOUS:.0%})."
+        f"{shown_count(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
+        f"membership is below {AMBIGUOUS:.0%}."
     )
 
 
 def _number(results: Results) -> str:
     if results.numbers is None:
-        return f"The number of clusters, {results.model.n_clusters}, was given, not found in the data."
+        return (
+            f"The number of clusters, {results.model.n_clusters}, was specified, not estimated from the data."
+        )
     if results.numbers.recommended is None:
-        return "No number of clusters stands out from what a single cloud of subjects would give."
-    return f"The data themselves speak for {results.numbers.recommended} clusters."
+        return "No number of clusters is more stable than expected for a single group of subjects."
+    return f"The data support {results.numbers.recommended} clusters."

@@ -1,6 +1,6 @@
-"""Everything that a report tells, as one plain dict: sentences, captions, tables.
+"""The content of a report as one plain dict: sentences, captions, tables.
 
-Privacy is decided here. What is not in the dict is not in the report, figures apart, which show means,
+Disclosure control is applied here. A report shows nothing but this dict and its figures, which show means,
 quantiles and shares.
 """
 
@@ -15,31 +15,31 @@ from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
 from viewloom.study.report.findings import findings
-from viewloom.study.report.privacy import plain, without_folders, without_small_counts
+from viewloom.study.report.privacy import plain, without_folders
 from viewloom.study.report.sentences import in_short
 from viewloom.study.report.tables import subject_table, tables
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
-LONGEST_VALUE = 200  # letters of a setting that are shown
+LONGEST_VALUE = 200  # characters of a setting or note
 
 
 def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
-    """All that a report tells about a run.
+    """The content of the report of a run.
 
     Parameters
     ----------
     results : Results
     subjects : bool, default=False
-        Also list every subject with its id. Such a report must not be passed on.
+        Also list every subject by id. Such a report must not be shared.
 
     Returns
     -------
     dict
-        JSON-able: ``title``, ``min_cell``, ``in_short`` (sentences), ``clusters``, ``cautions``, ``limits``,
-        ``figures`` (heading, caption and alternative text of each), ``tables``, ``subjects`` (a table, or
-        None), ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
+        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``clusters``, ``cautions``,
+        ``limits``, ``figures`` (heading, caption and alternative text of each), ``tables``, ``subjects``
+        (a table, or None), ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
     """
     found = findings(results)
     return {
@@ -61,7 +61,7 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings as pairs of dotted key and value.
+    """Nested settings as pairs of a dotted key and a value.
 
     >>> list(flat({"model": {"n_clusters": 3}, "name": "x"}))
     [('model.n_clusters', 3), ('name', 'x')]
@@ -74,7 +74,7 @@ def flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def _value(value: Any) -> str:
-    """A setting as text; lists side by side, paths without their folders."""
+    """A setting as text; paths without their folders."""
     if isinstance(value, (list, tuple)):
         return plain(", ".join(_value(part) for part in value) or "none", LONGEST_VALUE)
     words = {None: "not set", True: "yes", False: "no"}
@@ -83,7 +83,7 @@ def _value(value: Any) -> str:
 
 
 def _notes(results: Results) -> list[str]:
-    return [plain(without_small_counts(note, results.min_cell), LONGEST_VALUE) for note in results.notes]
+    return [plain(note.shared(results.min_cell), LONGEST_VALUE) for note in results.notes]
 
 
 def _left_out(reasons: Mapping[str, str]) -> list[str]:

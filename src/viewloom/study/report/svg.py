@@ -1,7 +1,7 @@
-"""Figures as SVG that can stand inside a page with a strict content security policy.
+"""Figures as inline SVG for a page with a strict content security policy.
 
-What matplotlib writes is taken apart and put together again from known elements and attributes only. Styles
-become attributes, so that the page's own style sheet, and nothing else, can recolour them for dark screens.
+The output of matplotlib is rebuilt from known elements and attributes only. Styles become attributes, so that
+the style sheet of the page can recolour them for dark mode.
 """
 
 from __future__ import annotations

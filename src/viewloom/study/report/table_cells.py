@@ -1,4 +1,4 @@
-"""Cells of a report's tables, as plain data: what is shown, and the number that sorts it."""
+"""Cells of the tables of a report, as plain data: text and sort key."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def table_of(
 
 
 def text(value: str) -> Cell:
-    """A cell of words."""
+    """A cell of text."""
     return {"text": value, "value": None}
 
 
 def number(value: float, digits: int = 2) -> Cell:
-    """A cell of a number; a dash where there is none.
+    """A cell of a number; a dash where it is not finite.
 
     >>> number(-0.126), number(float("nan"))
     ({'text': '−0.13', 'value': -0.126}, {'text': '–', 'value': None})
     """
     if not np.isfinite(value):
         return {"text": "\N{EN DASH}", "value": None}
-    told = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
-    return {"text": told, "value": float(f"{value:.6g}")}
+    formatted = f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return {"text": formatted, "value": float(f"{value:.6g}")}
 
 
 def p_value(p: float) -> Cell:
@@ -48,7 +48,7 @@ def p_value(p: float) -> Cell:
 
 
 def shown(value: Shown) -> Cell:
-    """A cell of a number about people that may be hidden; what is hidden sorts by its bound.
+    """A cell of a count or mean that may be hidden; hidden ones sort by their bound.
 
     >>> from viewloom.clinical import Hidden, Known
     >>> shown(Known(12, share=0.4)), shown(Hidden("<", 11))

@@ -1,4 +1,4 @@
-"""Tables of a report, as plain data: captions, columns, and cells with what is shown and what sorts them."""
+"""Tables of a report, as plain data: captions, columns, and cells with their text and their sort key."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pandas as pd
 
 from viewloom.clinical import shown_counts
 from viewloom.evaluation.comparison import DISTANCES, SCORES
+from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import MOST_FEATURES, Findings
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
-from viewloom.study.report.privacy import plain, shown_count, shown_sizes
+from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.sentences import joined, verdict
 from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
 
@@ -23,13 +24,13 @@ PAIR_EFFECTS = {"Mann-Whitney": "Cliff's delta"}  # of all other tests Cramer's 
 
 
 def tables(results: Results, found: Findings) -> list[Table]:
-    """The tables that can be told to anyone, in order."""
+    """The tables that may be shared, in order."""
     made = [table for make in TABLES for table in make(results, found)]
     return [table for table in made if table["rows"]]
 
 
 def subject_table(results: Results) -> Table:
-    """Every subject: cluster, memberships and certainty. For the eyes of those who may see them."""
+    """Every subject: cluster, memberships and stability. Not to be shared."""
     model, present = results.model, results.views.present
     ids = results.views.ids if results.views.ids is not None else range(len(present))
     stable = results.stability.subjects.to_numpy(dtype=float)
@@ -94,12 +95,12 @@ def _patterns_table(results: Results, found: Findings) -> list[Table]:
         [text(_pattern(results, pattern)), shown(count)]
         for pattern, count in zip(counts.index, shown_patterns(results), strict=True)
     ]
-    return [table_of("patterns", "Who lacks what", PATTERNS, [("lacking", 0), ("subjects", 1)], rows)]
+    return [table_of("patterns", "Missing views", PATTERNS, [("missing views", 0), ("subjects", 1)], rows)]
 
 
 def _pattern(results: Results, pattern: tuple[bool, ...]) -> str:
     lacking = [plain(name, 30) for name, has in zip(results.views.names, pattern, strict=True) if not has]
-    return ", ".join(lacking) or "nothing"
+    return ", ".join(lacking) or "none"
 
 
 def _associations_table(results: Results, found: Findings) -> list[Table]:
@@ -118,10 +119,12 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
         for row in found.associations.to_dict("records")
     ]
     columns = [
-        ("variable", 0), ("test", 0), ("measure of effect", 0), ("effect", 1), ("p", 1), ("q", 1),
-        ("differs", 0), ("without a value", 1),
+        ("variable", 0), ("test", 0), ("effect measure", 0), ("effect", 1), ("p", 1), ("q", 1),
+        ("significant", 0), ("missing values", 1),
     ]  # fmt: skip
-    return [table_of("associations", "Which clinical variables differ", ASSOCIATIONS, columns, rows)]
+    return [
+        table_of("associations", "Clinical variables compared between clusters", ASSOCIATIONS, columns, rows)
+    ]
 
 
 def _pairs_table(results: Results, found: Findings) -> list[Table]:
@@ -138,10 +141,10 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
         for row in found.pairs.to_dict("records")
     ]
     columns = [
-        ("variable", 0), ("clusters", 0), ("test", 0), ("measure of effect", 0), ("effect", 1), ("p", 1),
+        ("variable", 0), ("clusters", 0), ("test", 0), ("effect measure", 0), ("effect", 1), ("p", 1),
         ("p (Holm)", 1),
     ]  # fmt: skip
-    return [table_of("pairs", "Which clusters differ from which", PAIRS, columns, rows)]
+    return [table_of("pairs", "Pairwise comparisons of clusters", PAIRS, columns, rows)]
 
 
 def _profile_table(results: Results, found: Findings) -> list[Table]:
@@ -151,7 +154,13 @@ def _profile_table(results: Results, found: Findings) -> list[Table]:
     ]
     clusters = [(f"cluster {name}" if name != "all" else "all", 1) for name in found.profile.columns]
     return [
-        table_of("profile", "Clusters described", PROFILE, [("variable", 0), ("value", 0), *clusters], rows)
+        table_of(
+            "profile",
+            "Characteristics of the clusters",
+            PROFILE,
+            [("variable", 0), ("value", 0), *clusters],
+            rows,
+        )
     ]
 
 
@@ -172,7 +181,7 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
         ]
         for i, cluster in enumerate(summary.index)
     ]
-    columns = [("cluster", 1), ("followed", 1), ("with the event", 1), ("median time", 1)]
+    columns = [("cluster", 1), ("followed up", 1), ("events", 1), ("median time", 1)]
     return [table_of("conversion", "Time to the event", CONVERSION, columns, rows)]
 
 
@@ -184,7 +193,7 @@ def _comparison_table(results: Results, found: Findings) -> list[Table]:
         [text(plain(method)), *(number(row[score]) for score in SCORES)]
         for method, row in results.comparison.table.iterrows()
     ]
-    return [table_of("comparison", "Methods compared with the diagnosis", COMPARISON, columns, rows)]
+    return [table_of("comparison", "Agreement of methods with the diagnosis", COMPARISON, columns, rows)]
 
 
 def _numbers_table(results: Results, found: Findings) -> list[Table]:
@@ -192,14 +201,14 @@ def _numbers_table(results: Results, found: Findings) -> list[Table]:
         return []
     scores = {
         "stability": "stability", "twin_stability": "by chance", "pac": "ambiguous pairs",
-        "prediction_strength": "prediction strength", "gap": "loss saved",
+        "prediction_strength": "prediction strength", "gap": "gap",
     }  # fmt: skip
     rows = [
         [number(row["k"], 0), *(number(row[name]) for name in scores), text("yes" if row["clear"] else "no")]
         for row in results.numbers.table.to_dict("records")
     ]
     columns = [("clusters", 1), *((label, 1) for label in scores.values()), ("clear", 0)]
-    return [table_of("numbers", "How many clusters", NUMBERS, columns, rows)]
+    return [table_of("numbers", "Number of clusters", NUMBERS, columns, rows)]
 
 
 def _feature_tables(results: Results, found: Findings) -> list[Table]:
@@ -218,51 +227,51 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     clusters = [(f"cluster {j} (SD)", 1) for j in range(means.shape[1])]
     about = FEATURES
     if len(ranked) > MOST_FEATURES:
-        about += f" The first {MOST_FEATURES} of {len(ranked)}; all are in the run folder."
+        about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
     columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters]
     return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
 
 
-SMALL_COUNTS = "Small counts, and counts that would give them away, are not shown."
+SMALL_COUNTS = "Small counts, and counts from which they could be derived, are not shown."
 SUBJECTS = (
-    "Stability: how often the subject stays in its cluster when the analysis is repeated on random parts."
+    "Stability: how often the subject stays in its cluster when the analysis is repeated on subsamples."
 )
 CLUSTERS = (
-    "Stability is the overlap (Jaccard) with the cluster found again in random parts of the subjects: from "
-    "0.75 stable, below 0.6 not to be trusted. The further columns say which share of the cluster's "
-    "membership moves when a view is left out: the largest is the view the cluster rests on."
+    "Stability is the overlap (Jaccard index) with the best matching cluster in random subsamples: 0.75 or "
+    "more is considered stable, and clusters below 0.6 should not be interpreted. The columns on the right "
+    "give the share of the cluster's membership that shifts to other clusters when a view is left out."
 )
 VIEWS = (
-    "The weights are learned and sum to 1. Numbers of subjects are rounded where exact ones would give small "
-    "counts away."
+    "Weights are estimated from the data and sum to 1. Numbers of subjects are rounded where small counts "
+    "could be derived from exact ones."
 )
-PATTERNS = "Subjects who lack a view stay in, and are placed by the views they have. " + SMALL_COUNTS
+PATTERNS = "Subjects who lack a view are included, and assigned by the views they have. " + SMALL_COUNTS
 ASSOCIATIONS = (
-    "Effects go from 0 (none) to 1. q is p corrected for the number of variables (Benjamini-Hochberg); a "
-    "variable is said to differ where q is below 0.05."
+    "Effects range from 0 (none) to 1. q is p corrected for the number of variables (Benjamini-Hochberg); a "
+    "difference is significant where q is below 0.05."
 )
 PAIRS = (
-    "For the variables that differ. Cliff's delta goes from \N{MINUS SIGN}1 to 1 and is positive where the "
-    "first cluster has higher values; Cramer's V goes from 0 to 1. p is corrected for the number of pairs "
-    "in the last column."
+    "Variables that differ significantly between clusters. Cliff's delta ranges from \N{MINUS SIGN}1 to 1 "
+    "and is positive where the first cluster has higher values; Cramer's V ranges from 0 to 1. p (Holm) is p "
+    "corrected for the number of pairs."
 )
 PROFILE = "Mean (standard deviation), median, or number (share of the cluster). " + SMALL_COUNTS
 CONVERSION = (
-    "Subjects with a known time and event. No median where less than half had the event. " + SMALL_COUNTS
+    "Subjects with a known time and event. No median where fewer than half had the event. " + SMALL_COUNTS
 )
 COMPARISON = (
-    "How well each method finds the diagnosis again, which none of them was told unless marked oracle: "
+    "Agreement of the clusters of each method with the diagnosis, which no method uses unless marked oracle: "
     "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
     "Mirkin distance (MI = 1 \N{MINUS SIGN} RI). "
     f"Higher is better; of {joined(DISTANCES)} lower is better."
 )
 NUMBERS = (
-    "Stability: how far clusterings of random parts of the subjects agree (1 is full agreement), beside "
-    "that of a single cloud with the same correlations. A number of clusters is clear where it beats that "
-    "cloud."
+    "Stability: agreement of clusterings of random subsamples (1 is perfect agreement). By chance: the "
+    "stability for a single group of subjects with the same correlations. A number of clusters is clear "
+    "where it is more stable than that."
 )
 FEATURES = (
-    "Importance: how much the feature counts for the clusters. The last columns give its mean in each "
+    "Importance: the influence of the feature on the clusters. The last columns give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
 )
 TABLES = (

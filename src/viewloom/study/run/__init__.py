@@ -1,4 +1,4 @@
-"""From a study to results: analyse it, write the run folder, place new subjects."""
+"""Run a study: analyse it, write the run folder, predict new subjects."""
 
 from __future__ import annotations
 

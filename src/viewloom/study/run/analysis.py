@@ -1,8 +1,8 @@
-"""The analysis of a study: read, prepare, fit, explain, try again on subsamples, compare.
+"""The analysis of a study: read, prepare, fit, rank features, refit on subsamples, compare.
 
-Its expensive parts are stages. Each leaves what it found in a file, if it is given a folder for them, so that
-an interrupted analysis goes on where it was. Everything computes with one thread per process: the same inputs
-and seed give the same numbers, however many processes there are.
+Expensive parts are stages, whose results are stored in checkpoints, so that an interrupted analysis can be
+resumed. Each process uses one thread: the same inputs and seed give the same numbers, whatever the number of
+processes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.notes import Note
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
 
@@ -41,7 +42,7 @@ def prepare(study: Study) -> Prepared:
     Raises
     ------
     StudyError
-        With one line per problem: those that `viewloom.study.check` shows.
+        With one line per problem, as shown by `viewloom.study.check`.
     """
     found, ready = examine(study)
     if ready is None:
@@ -59,23 +60,23 @@ def analyse(
     progress: bool = False,
     checkpoints: str | os.PathLike[str] | None = None,
 ) -> Results:
-    """Read, prepare and cluster a study, and find out what the clusters rest on.
+    """Read, prepare and cluster a study, and assess the clusters.
 
     Parameters
     ----------
     study : Study
     compare : bool, default=False
-        Run other methods, too, and score all against the diagnosis.
+        Also run other methods, and compare all with the diagnosis.
     choose_k : bool, default=False
-        Find out how many clusters there seem to be.
+        Estimate the number of clusters.
     seeds : int, default=3
-        Of each method, where methods are compared.
+        Number of seeds of each method in the comparison.
     n_jobs : int, default=1
-        Fits that run side by side; results do not depend on it.
+        Number of parallel fits; the results do not depend on it.
     progress : bool, default=False
         Show progress bars.
     checkpoints : path, optional
-        A folder in which finished parts are kept, and found again.
+        Folder for the results of finished stages.
 
     Returns
     -------
@@ -101,7 +102,7 @@ def analyse(
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *warned],
+        notes=[*ready.check.notes, *(Note((text,)) for text in warned)],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,
@@ -111,7 +112,7 @@ def analyse(
 
 
 def settings_of(study: Study) -> dict[str, Any]:
-    """All settings of a study as JSON can hold them; paths are relative to the study file."""
+    """All settings of a study, for JSON; paths are relative to the study file."""
     folder = study.path.parent
 
     def relative(value: Any) -> Any:
@@ -125,7 +126,7 @@ def settings_of(study: Study) -> dict[str, Any]:
 
 
 def _folder(checkpoints: str | os.PathLike[str] | None, key: str) -> Path | None:
-    """Where the stages of this very analysis are kept."""
+    """The folder for the stages of this analysis."""
     if checkpoints is None:
         return None
     folder = Path(checkpoints) / key
@@ -136,20 +137,20 @@ def _folder(checkpoints: str | os.PathLike[str] | None, key: str) -> Path | None
 def _check_classes(classes: pd.Series) -> None:
     if classes.nunique() < 2:
         raise StudyError(
-            f"study.toml: comparing methods needs two diagnoses or more, and there are {classes.nunique()}; "
+            f"study.toml: comparing methods needs at least two diagnoses, and there are {classes.nunique()}; "
             "name the column under diagnosis of [participants], or leave the comparison out."
         )
 
 
 def _fitted(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[str]]:
-    """The model, and what it warned of."""
+    """The fitted model and its warnings."""
     if stages.folder is None:
         return _fit(ready)
     path = stages.folder / "model.safetensors"
     if not path.exists():
         model, warned = _fit(ready)
         persistence.save(model, path, extra={"warned": warned}, mode=PRIVATE)
-    model, extra, _ = persistence.load_with(path)  # resumed or not, the same arrays in memory
+    model, extra, _ = persistence.load_with(path)  # the same arrays whether resumed or not
     return model, extra["warned"]
 
 

@@ -1,4 +1,4 @@
-"""The expensive parts of an analysis, none of which is done twice."""
+"""The expensive stages of an analysis, with checkpoints."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from viewloom.runtime.progress import progress_bar
 from viewloom.solver.updates import combinations
 from viewloom.study.errors import StudyError
 
-REFITS, SHARE = 20, 0.8  # subsamples for stability, and how many of the subjects are in each
-MOST_PLACED = 40_000  # pairs of subject and feature beyond which features are not permuted one by one
-LINEAR = ("linear", "cosine")  # kernels whose importance takes one product
-MOST_CLUSTERS, LEAST_PER_CLUSTER = 8, 4  # when the number of clusters is asked for
+REFITS, SHARE = 20, 0.8  # number of subsamples for stability, and the share of subjects in each
+MOST_PLACED = 40_000  # subjects x features, beyond which features are not permuted
+LINEAR = ("linear", "cosine")  # kernels whose importance is a matrix product
+MOST_CLUSTERS, LEAST_PER_CLUSTER = 8, 4  # for estimating the number of clusters
 
 
 @dataclass(frozen=True)
 class Stages:
-    """Runs parts of an analysis that are not to be done twice.
+    """Runs the stages of an analysis, and stores their results.
 
     Parameters
     ----------
     folder : Path or None
-        For what was found; nothing is kept where None.
+        Folder for the results; nothing is stored if None.
     key : str
         `fingerprint` of data and settings.
     n_jobs : int
     progress : bool
-        Draw a bar for each stage.
+        Draw a progress bar for each stage.
     """
 
     folder: Path | None
@@ -75,8 +75,8 @@ def importance(model: KernelMultiviewNMF, views: Views, stages: Stages) -> dict[
 def rank(model: KernelMultiviewNMF, views: Views, name: str) -> Record:
     """Importance of the features of a view, as a record.
 
-    Wide views, whose features cannot be permuted one by one within minutes, get the paper's ``F = X^T P`` of
-    standardised features under the memberships of the model.
+    For wide views, where permutation takes too long, it is ``F = X^T P`` of the paper, with standardised
+    features and the memberships of the model.
     """
     a = views.index(name)
     rows = views.rows(a)
@@ -99,21 +99,21 @@ def _framed(record: Record) -> pd.DataFrame:
 
 
 def stability(model: KernelMultiviewNMF, views: Views, stages: Stages) -> Stability:
-    """How clusters and subjects fare when the model is fitted again on subsamples."""
+    """Stability of clusters and subjects over refits on subsamples."""
     rng = np.random.default_rng(model.random_state)
     seen = np.zeros((REFITS, len(views)), dtype=bool)
     for row in seen:
         row[rng.permutation(len(views))[: round(SHARE * len(views))]] = True
     units = {f"subsample {i}": (clone(model), views, rows) for i, rows in enumerate(seen)}
     found = stages.run("Refitting on subsamples", refit, units)
-    told = [i for i, record in enumerate(found.values()) if record["labels"]]
+    fitted = [i for i, record in enumerate(found.values()) if record["labels"]]
     labels = [record["labels"] for record in found.values() if record["labels"]]
-    refits = np.array(labels, dtype=int).reshape(len(told), len(views))
-    return Stability.of(model.labels_, refits, seen[told], views.ids)
+    refits = np.array(labels, dtype=int).reshape(len(fitted), len(views))
+    return Stability.of(model.labels_, refits, seen[fitted], views.ids)
 
 
 def refit(model: KernelMultiviewNMF, views: Views, rows: np.ndarray) -> Record:
-    """Clusters of all subjects by a model of some; none where these are too few for a view."""
+    """Clusters of all subjects by a model of a subsample; empty if it is too small for a view."""
     labels = np.empty(len(views), dtype=int)
     try:
         labels[rows] = model.fit(views[rows]).labels_
@@ -124,7 +124,7 @@ def refit(model: KernelMultiviewNMF, views: Views, rows: np.ndarray) -> Record:
 
 
 def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Comparison:
-    """Methods on the subjects with a diagnosis; none that chooses by it."""
+    """Compare methods on the subjects with a diagnosis, without methods that use it."""
     views, y = views[classes.index.to_numpy()], classes.to_numpy()
     names = [name for name in comparison.method_names(views) if name != comparison.ORACLE]
     single = [name for name in names if name.startswith("SV ")]
@@ -136,12 +136,12 @@ def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Co
 
 
 def score_methods(views: Views, y: np.ndarray, methods: list[str], seeds: int) -> Record:
-    """Scores of some methods, as a record."""
+    """Scores of methods, as a record."""
     return {"runs": comparison.compare(views, y, methods, seeds).runs.to_dict("split", index=False)}
 
 
 def number(model: KernelMultiviewNMF, views: Views, stages: Stages) -> selection.ClusterNumber:
-    """How many clusters there seem to be."""
+    """Estimate the number of clusters."""
     most = min(MOST_CLUSTERS, len(views) // LEAST_PER_CLUSTER)
     if most < 2:
         raise StudyError(f"{len(views)} subjects are too few to choose the number of clusters.")

@@ -1,4 +1,4 @@
-"""New subjects, placed by a model that was saved with its preparation."""
+"""Prediction of new subjects with a saved model and its preparation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from viewloom.study.results import Results
 from viewloom.study.run import tables
 
 Array = np.ndarray
-RARE = 0.01  # share of subjects like those of training that are called far
+RARE = 0.01  # share of training subjects beyond the distance limit
 MODEL = "model.safetensors"
 PREPARATION, LIMITS = "preparation", "limits"
 
 
 def save_model(results: Results, path: Path) -> None:
-    """One file with the model, its preparation, and how far from each other training subjects are."""
+    """Save the model with its preparation and its distance limits."""
     extra = {
         PREPARATION: results.preparation.settings(),
         LIMITS: distance_limits(results.model, results.views),
@@ -37,24 +37,24 @@ def save_model(results: Results, path: Path) -> None:
 
 
 def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
-    r"""Place the subjects of a study with a saved model.
+    r"""Assign the subjects of a study to clusters with a saved model.
 
     Parameters
     ----------
     path : path
         ``model.safetensors`` of a run, or the run folder.
     study : Study
-        New subjects; views may be absent. Its preparation and model settings play no part: those that were
-        saved are used.
+        New subjects; views may be missing. The saved preparation and model settings are used, not those of
+        the study.
 
     Returns
     -------
     DataFrame
         Per subject: id, label, memberships, confidence, ``distance``, ``far`` (yes or no), ``far_in`` (the
-        views in which it is) and ``views_seen``. The distance of a view is the mean distance to the five
-        nearest training subjects, over what all but 1 % of training subjects stay below when left out; the
-        largest of them counts, and above 1 a subject is far from everything seen in training.
-        ``attrs["notes"]`` says what was left out or filled in, in counts.
+        views in which it is far) and ``views_seen``. The distance in a view is the mean distance to the five
+        nearest training subjects, relative to the limit that 99 % of left-out training subjects stay below;
+        ``distance`` is the largest over views, and a subject is far from the training data if it exceeds 1.
+        ``attrs["notes"]`` has notes on what was left out or imputed.
 
     Examples
     --------
@@ -101,18 +101,18 @@ def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, floa
         raise StudyError(f"{visible(path)}: no such model; `viewloom fit` writes one into its run folder.")
     model, extra, arrays = persistence.load_with(path)
     if PREPARATION not in extra or LIMITS not in extra:
-        raise StudyError(f"{visible(path)}: a model without its preparation; use the {MODEL} of a run.")
+        raise StudyError(f"{visible(path)}: the model has no preparation; use the {MODEL} of a run.")
     try:
         preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
         return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise persistence.DamagedFile(f"{path.name} holds a preparation that cannot be read.") from None
+        raise persistence.DamagedFile(f"{path.name} has a preparation that cannot be read.") from None
 
 
 def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]:
-    """For each view, what the distances of training subjects to other ones rarely exceed.
+    """For each view, a limit that few distances between training subjects exceed.
 
-    A subject of v views is measured v times, so 1 - 0.01 / v of the distances lie below the limit.
+    It is the quantile 1 - 0.01 / v for v views, since a subject has a distance in each view.
     """
     level = 1.0 - RARE / len(model.view_names_)
     found = model.fitted_model_.training_distances(model.aligned(views))
@@ -123,7 +123,7 @@ def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]
 
 
 def distances(model: KernelMultiviewNMF, views: Views) -> Array:
-    """Mean distance (n x v) to the nearest training subjects, in the scale of the model; NaN where absent."""
+    """Mean distance (n x v) to the nearest training subjects, in the scale of the model, or NaN."""
     return model.fitted_model_.distances(model.aligned(views))
 
 
@@ -133,7 +133,7 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
     Parameters
     ----------
     table : DataFrame
-        Of `predict`.
+        From `predict`.
     path : path
     """
     target = Path(path).absolute()
@@ -144,11 +144,11 @@ def write_predictions(table: pd.DataFrame, path: str | os.PathLike[str]) -> Path
 
 
 def check_writable(target: Path) -> None:
-    """Refuse to write where there is no folder, or over a file that holds something else."""
+    """Refuse a path without a folder, or of a file that does not have predictions."""
     if not target.parent.is_dir():
         raise StudyError(f"{visible(target.parent)}: no such folder.")
     if target.exists() and not _is_predictions(target):
-        raise StudyError(f"{visible(target)}: exists and does not hold predictions; give another --output.")
+        raise StudyError(f"{visible(target)}: exists and does not contain predictions; set another --output.")
 
 
 def _is_predictions(path: Path) -> bool:

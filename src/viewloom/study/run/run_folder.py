@@ -44,11 +44,11 @@ def run_study(
     ----------
     study : Study
     folder : path
-        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+        An earlier run is replaced at the end; a folder with other files is refused.
     subjects : bool, default=False
-        Show single subjects in the report.
+        Show individual subjects in the report.
     resume : bool, default=False
-        Go on where an interrupted run of the same study stopped.
+        Resume an interrupted run of the same study.
     compare, choose_k, seeds, n_jobs, progress
         See `analyse`.
 
@@ -59,8 +59,8 @@ def run_study(
     Raises
     ------
     StudyError
-        For mistakes in the study, if a file changes meanwhile, or if the folder holds other files. Nothing
-        is written then.
+        If the study has errors, a file changes during the run, or the folder has other files. Nothing is
+        written then.
 
     Examples
     --------
@@ -100,29 +100,29 @@ def run_study(
 
 
 def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = False) -> list[Path]:
-    """Write the run folder, whole or not at all.
+    """Write the run folder, completely or not at all.
 
     Parameters
     ----------
     results : Results
     folder : path
-        Replaced at the end if it holds an earlier run; refused if it holds anything else.
+        An earlier run is replaced at the end; a folder with other files is refused.
     subjects : bool, default=False
-        Show single subjects in the report.
+        Show individual subjects in the report.
 
     Returns
     -------
     list of Path
         ``labels.csv`` (readable by its owner only), ``weights.csv``, ``importance_<view>.csv``,
-        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (what the report is made
-        of) and ``run.json``.
+        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (the content of the report)
+        and ``run.json``.
     """
     with workplace(folder) as place:
         return _publish(place, results, subjects, False, lambda: None)
 
 
 def rewrite_report(folder: str | os.PathLike[str]) -> Path:
-    """Make the report of a run again, from ``summary.json`` alone.
+    """Write the report of a run again, from ``summary.json``.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
     source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
     if not source.is_file():
         raise StudyError(
-            f"{visible(folder)}: not a run folder, for it has no {SUMMARY}; `viewloom fit` writes one."
+            f"{visible(folder)}: not a run folder, since it has no {SUMMARY}; `viewloom fit` writes one."
         )
     try:
         content = json.loads(source.read_text(encoding="utf-8"))
@@ -153,7 +153,7 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
 def _publish(
     place: Workplace, results: Results, subjects: bool, progress: bool, verify: Callable[[], None]
 ) -> list[Path]:
-    """Fill the new folder, make sure that it is on disk, and let it take the old one's place."""
+    """Write the new folder, sync it to disk, and replace the old one by it."""
     with writing(place.target), progress_bar("Writing results", len(PARTS), progress) as tick:
         place.new.mkdir()
         for write_part in PARTS:
@@ -200,7 +200,7 @@ def _write_report(folder: Path, results: Results, subjects: bool) -> None:
 
 
 def _close(folder: Path, results: Results, subjects: bool) -> None:
-    """Say what it takes to run the same again."""
+    """Write the settings, versions and inputs of the run."""
     tables.write_json(_about(results, folder, subjects), folder / RUN)
 
 
@@ -214,7 +214,7 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
         "single_subjects_in_report": subjects,
         "versions": results.versions,
         "inputs": results.inputs,
-        "notes": results.notes,
+        "notes": [str(note) for note in results.notes],
         "files": sorted(path.name for path in folder.iterdir()),
     }
 

@@ -1,4 +1,4 @@
-"""A search for parameters or for the number of clusters: its table, and how to go on with it."""
+"""A search for parameters or for the number of clusters, with its table and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from viewloom.study.run import tables
 from viewloom.study.run.staging import workplace
 
 Found = TypeVar("Found", Selection, ClusterNumber)
-COLUMNS = {"stability", "held_out"}  # that the table of any search has
+COLUMNS = {"stability", "held_out"}  # of the table of every search
 
 
 def search(
@@ -28,21 +28,21 @@ def search(
     *,
     resume: bool = False,
 ) -> Found:
-    """Search, and write the table that was found.
+    """Search, and write the table of results.
 
     Parameters
     ----------
     find : callable
-        The search; called with ``checkpoint``, a file for what is finished, or None.
+        The search; called with ``checkpoint``, a file for finished results, or None.
     views : Views
-        That it searches with.
+        The views that are searched.
     settings : object
-        All else that tells one search from another; can be pickled.
+        Other settings that identify the search; can be pickled.
     output : path or None
-        A CSV file, replaced at the end if it holds the table of an earlier search, and refused if it
-        holds anything else. None writes nothing.
+        CSV file. The table of an earlier search is replaced at the end; other files are refused. If None,
+        nothing is written.
     resume : bool, default=False
-        Go on where an interrupted search of the same views and settings stopped.
+        Resume an interrupted search with the same views and settings.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def search(
     Raises
     ------
     StudyError
-        If there is something else in the place of the table.
+        If the file exists and is not the table of a search.
     """
     if output is None:
         return find(checkpoint=None)
@@ -72,7 +72,7 @@ def search(
 def _check_table(path: Path) -> None:
     """Refuse to replace anything but the table of a search."""
     if path.exists() and not (path.is_file() and set(_header(path)) >= COLUMNS):
-        raise StudyError(f"{visible(path)}: exists and is not the table of a search; give another --output.")
+        raise StudyError(f"{visible(path)}: exists and is not the table of a search; set another --output.")
 
 
 def _header(path: Path) -> list[str]:

@@ -1,9 +1,9 @@
-"""Where results are made: written whole or not at all, and never in the way of the ones before.
+"""Staging of results: written completely or not at all, and earlier results are kept until then.
 
-Everything is made in a hidden folder beside it, which also keeps what an interrupted run had found, and takes
-its place with a rename at the end. The hidden folder is locked while a run works in it; the lock is held by
-the process, so none is left behind. One that is there already is used only if nobody else could have put
-anything into it: a folder and no link, of the same user, in which others may not write.
+Results are written to a hidden folder beside the target, which also has the checkpoints of interrupted runs,
+and replace the target with a rename at the end. The hidden folder is locked during a run; the process holds
+the lock, so that no stale lock remains. An existing hidden folder is used only if no other user can have
+written to it: a folder, not a link, of the same user, and not writable for others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from viewloom.runtime.files import special
 from viewloom.runtime.visible import visible
 from viewloom.study.errors import StudyError
 
-RUN = "run.json"  # what makes a folder a run
+RUN = "run.json"  # identifies a run folder
 PRIVATE_FOLDER = 0o700
 OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}  # files that systems put anywhere
+LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}  # files that operating systems create
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,22 @@ class Workplace:
 
     @property
     def hidden(self) -> Path:
-        """The folder itself."""
+        """The hidden folder."""
         return self.target.with_name(f".{self.target.name}.unfinished")
 
     @property
     def checkpoints(self) -> Path:
-        """What an interrupted run had found."""
+        """Checkpoints of an interrupted run."""
         return self.hidden / "checkpoints"
 
     @property
     def new(self) -> Path:
-        """The run folder to be."""
+        """The new run folder."""
         return self.hidden / "new"
 
     @property
     def old(self) -> Path:
-        """The run folder that was, while another takes its place."""
+        """The old run folder while it is replaced."""
         return self.hidden / "old"
 
 
@@ -59,9 +59,9 @@ class Workplace:
 def workplace(
     target: str | os.PathLike[str], *, resume: bool = False, check: Callable[[Path], None] | None = None
 ) -> Iterator[Workplace]:
-    """A locked workplace for a run; what it leaves behind if it fails is what it takes to resume.
+    """A locked workplace for a run; if the run fails, its checkpoints are kept.
 
-    `check` refuses targets that are not to be replaced: anything but a run folder, unless given.
+    `check` refuses targets that must not be replaced; by default anything but a run folder.
     """
     place = Workplace(Path(os.path.abspath(target)))
     _check_place(place.target)
@@ -82,13 +82,11 @@ def workplace(
 
 
 def _check_place(target: Path) -> None:
-    """Refuse targets that no folder or file can take the place of."""
+    """Refuse targets that cannot be replaced."""
     if not target.name or os.path.ismount(target):
-        raise StudyError(f"{visible(target)}: is where a disk begins; give a folder in it as --output.")
+        raise StudyError(f"{visible(target)}: is a mount point; set --output to a folder in it.")
     if target.is_symlink():
-        raise StudyError(
-            f"{visible(target)}: is a link, which is not replaced; give what it leads to as --output."
-        )
+        raise StudyError(f"{visible(target)}: is a link, which is not replaced; set --output to its target.")
 
 
 def _make(place: Workplace) -> None:
@@ -96,14 +94,14 @@ def _make(place: Workplace) -> None:
         place.target.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             place.hidden.mkdir(mode=PRIVATE_FOLDER)
-            place.hidden.chmod(PRIVATE_FOLDER)  # whatever the umask
+            place.hidden.chmod(PRIVATE_FOLDER)  # regardless of the umask
     except OSError as error:
         raise StudyError(f"{visible(place.target)}: cannot be written ({error.strerror}).") from None
 
 
 @contextmanager
 def _locked(place: Workplace) -> Iterator[None]:
-    """Hold the hidden folder for this process; systems without such locks go without."""
+    """Lock the hidden folder for this process, on systems that support it."""
     try:
         import fcntl
     except ImportError:
@@ -120,11 +118,11 @@ def _locked(place: Workplace) -> Iterator[None]:
 
 
 def _opened(place: Workplace) -> int:
-    """The hidden folder, checked once it is open, so that nothing else can take its place in between."""
+    """Open the hidden folder, and check it when it is open, so that it cannot be replaced in between."""
     try:
         handle = os.open(place.hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        raise _refused(place, "is not a folder that may be used") from None
+        raise _refused(place, "is not a usable folder") from None
     try:
         _check_owned(place, os.fstat(handle))
     except StudyError:
@@ -134,28 +132,28 @@ def _opened(place: Workplace) -> int:
 
 
 def _check_owned(place: Workplace, found: os.stat_result) -> None:
-    """Refuse a hidden folder that somebody else has made, or may have filled."""
+    """Refuse a hidden folder of another user, or one that other users can write to."""
     if not stat.S_ISDIR(found.st_mode):
-        raise _refused(place, "is not a folder that may be used")
+        raise _refused(place, "is not a usable folder")
     if not _is_own(found):
         raise _refused(place, "belongs to another user")
     if os.name == "posix" and found.st_mode & OPEN_TO_OTHERS:
-        raise _refused(place, "may be written by other users")
+        raise _refused(place, "is writable for other users")
 
 
 def _check_contents(place: Workplace) -> None:
-    """Refuse links, and whatever else a run does not leave, in the place of its own."""
+    """Refuse links and other files that are not from a run."""
     for part in (place.checkpoints, place.new, place.old):
         if os.path.lexists(part) and not _is_plain(part, stat.S_ISDIR):
-            raise _refused(place, "holds what is not of a run")
+            raise _refused(place, "has files that are not from a run")
     for folder, folders, files in os.walk(place.checkpoints):
         sound = all(_is_plain(Path(folder, name), stat.S_ISDIR) for name in folders)
         if not (sound and all(_is_plain(Path(folder, name), stat.S_ISREG) for name in files)):
-            raise _refused(place, "holds what is not of a run")
+            raise _refused(place, "has files that are not from a run")
 
 
 def _is_plain(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Whether there is a file or folder, no link to one, of the same user."""
+    """Whether a path is a file or folder of the same user, and not a link."""
     found = path.lstat()
     return kind(found.st_mode) and _is_own(found)
 
@@ -165,7 +163,7 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 def _refused(place: Workplace, why: str) -> StudyError:
-    return StudyError(f"{visible(place.hidden)}: {why}; remove it, or give another --output.")
+    return StudyError(f"{visible(place.hidden)}: {why}; remove it, or set another --output.")
 
 
 def _lock(fcntl: Any, handle: int, target: Path) -> None:
@@ -173,12 +171,12 @@ def _lock(fcntl: Any, handle: int, target: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StudyError(
-            f"{visible(target)}: another run is writing it; wait for it or give another --output."
+            f"{visible(target)}: another run is writing to it; wait, or set another --output."
         ) from None
 
 
 def recover(place: Workplace) -> None:
-    """Put back the old run of a process that was killed between two renames, and clear its remains."""
+    """Restore the old run if a process was killed between two renames, and remove temporary folders."""
     if place.old.exists() and not os.path.lexists(place.target):
         place.old.rename(place.target)
     for remains in (place.old, place.new):
@@ -186,13 +184,13 @@ def recover(place: Workplace) -> None:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuse to replace anything but a run."""
+    """Refuse to replace anything but a run folder."""
     if folder.exists() and not folder.is_dir():
-        raise StudyError(f"{visible(folder)}: is a file; give another --output.")
+        raise StudyError(f"{visible(folder)}: is a file; set another --output.")
     foreign = _entries(folder) - _own_files(folder)
     if foreign:
         raise StudyError(
-            f"{visible(folder)}: holds {len(foreign)} files that are not of a run; give another --output or "
+            f"{visible(folder)}: has {len(foreign)} files that are not from a run; set another --output, or "
             "move them."
         )
 
@@ -202,7 +200,7 @@ def _entries(folder: Path) -> set[str]:
 
 
 def _own_files(folder: Path) -> set[str]:
-    """What an earlier run wrote, as its run.json tells."""
+    """The files of an earlier run, from its run.json."""
     if special(folder / RUN):
         return set()
     try:
@@ -212,7 +210,7 @@ def _own_files(folder: Path) -> set[str]:
 
 
 def _tidy(place: Workplace, made: list[Path], resumable: bool) -> None:
-    """Take away what a run that failed has made, but for what it takes to resume it."""
+    """Remove the files of a failed run, except its checkpoints."""
     shutil.rmtree(place.new, ignore_errors=True)
     if not (resumable and any(path.is_file() for path in place.checkpoints.rglob("*"))):
         shutil.rmtree(place.checkpoints, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Tables and numbers of a run, and how they are written."""
+"""Tables and numbers of a run, and functions that write them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from viewloom.metrics import clustering_report
 from viewloom.study.results import Results
 
 Array = np.ndarray
-# what makes a spreadsheet take text for a formula, the wide forms of East Asian ones included
+# characters that start a formula in spreadsheets, and their full-width forms
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-DIGITS = 10  # that are written of a number
+DIGITS = 10  # significant digits of numbers
 LONGEST = 150  # bytes of a view's name in the name of a file
 
 
 def subject_table(views: Views, memberships: Array, **columns: Any) -> pd.DataFrame:
     """One row per subject: id, label, memberships, confidence, further columns and the views it has.
 
-    Confidence is the lead of the largest membership over the next: 0 is undecided, 1 is certain.
+    Confidence is the difference of the two largest memberships: 0 is ambiguous, 1 is certain.
     """
     ids = list(range(len(views))) if views.ids is None else views.ids.tolist()
     table = pd.DataFrame({"id": ids, "label": memberships.argmax(axis=1)})
@@ -42,13 +42,13 @@ def subject_table(views: Views, memberships: Array, **columns: Any) -> pd.DataFr
 
 
 def labels_table(results: Results) -> pd.DataFrame:
-    """Clusters of the subjects; stability is the share of refits on subsamples that agree."""
+    """Clusters of the subjects; stability is the share of refits on subsamples that agree with them."""
     stability = results.stability.subjects.to_numpy()
     return subject_table(results.views, results.model.memberships_, stability=stability)
 
 
 def weights_table(results: Results) -> pd.DataFrame:
-    """What each view counts, and how large it is."""
+    """Weight, number of subjects and number of features of each view."""
     return pd.DataFrame(
         {
             "view": results.views.names,
@@ -60,7 +60,7 @@ def weights_table(results: Results) -> pd.DataFrame:
 
 
 def metrics(results: Results) -> dict[str, Any]:
-    """Numbers of a run; no times, so that the same inputs and seed give the same."""
+    """Numbers of a run, without times, so that the same inputs and seed give the same file."""
     model, stability = results.model, results.stability
     return {
         "subjects": len(results.views),
@@ -79,7 +79,7 @@ def metrics(results: Results) -> dict[str, Any]:
 
 
 def agreement(results: Results) -> dict[str, float] | None:
-    """How the clusters agree with the diagnosis of those who have one; None without two diagnoses."""
+    """Agreement of clusters and known diagnoses; None without two diagnoses."""
     column, people = results.roles.diagnosis, results.participants
     if column is None or people is None:
         return None
@@ -96,7 +96,7 @@ def _scores(results: Results) -> dict[str, dict[str, float]] | None:
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table; text that a spreadsheet would compute gets an apostrophe before it."""
+    """Write a table; text that a spreadsheet would evaluate is prefixed by an apostrophe."""
     text = [name for name in table if table[name].dtype.kind not in "biuf"]
     inert = table.assign(**{str(name): table[name].map(inert_text) for name in text})
     inert.columns = [inert_text(name) for name in inert.columns]
@@ -104,7 +104,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
 
 
 def inert_text(value: Any) -> Any:
-    """Text that no spreadsheet takes for a formula, on one line.
+    """Text on one line that spreadsheets do not evaluate as a formula.
 
     >>> inert_text("=1+1"), inert_text("age")
     ("'=1+1", 'age')
@@ -115,12 +115,12 @@ def inert_text(value: Any) -> Any:
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON, one key to a line."""
+    """Write indented JSON."""
     path.write_text(json.dumps(plain(content), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def plain(value: Any) -> Any:
-    """Numbers, text, lists and dicts as JSON can hold them; what is not finite is null.
+    """Numbers, text, lists and dicts for JSON; numbers that are not finite become null.
 
     >>> plain({"a": np.float64(1 / 3), 2: (np.nan, np.int64(4))})
     {'a': 0.3333333333, '2': [None, 4]}
@@ -137,7 +137,7 @@ def plain(value: Any) -> Any:
 
 
 def file_names(names: Sequence[str]) -> list[str]:
-    """Names of views as parts of names of files: harmless, and different on every file system.
+    """Names of views as parts of file names: without special characters, and unique on any file system.
 
     >>> file_names(["mri", "../MRI", "a/b"])
     ['mri', 'MRI_2', 'a_b']

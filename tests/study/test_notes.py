@@ -1,0 +1,356 @@
+"""Notes: exact for the owner of the data, without small counts of subjects in what is shared.
+
+Every scenario makes the notes of some producers about n subjects, rows or cells. What is shared must be the
+same for every n below `min_cell`; what the owner reads must not.
+"""
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small import write_small
+from typer.testing import CliRunner
+
+import viewloom
+from viewloom import Views
+from viewloom.cli.commands import app
+from viewloom.study import notes as notes_module
+from viewloom.study.check import _constant_notes, _site_notes, describe
+from viewloom.study.cohort import load, read_tables
+from viewloom.study.config.toml import read_study
+from viewloom.study.notes import Breakdown, Count, Note
+from viewloom.study.preparation import Plan, Preparation
+from viewloom.study.readers import plink, ucsffsx
+from viewloom.study.readers.adni import read_adnimerge
+from viewloom.study.readers.freesurfer import read_stats
+from viewloom.study.readers.tables import read_long, read_table
+from viewloom.study.run import computations
+
+MIN_CELL, N = 11, 40
+IDS = [f"s{i:03d}" for i in range(N)]
+SOURCES = Path(viewloom.__file__).parent
+MAKERS = {"Note", "count_note"}
+counts = st.builds(
+    Count,
+    number=st.integers(0, 30),
+    one=st.just("subject"),
+    many=st.sampled_from([None, "people"]),
+    detail=st.sampled_from(["", " (all)"]),
+    public=st.booleans(),
+)
+
+
+# --- rendering ---
+
+
+@given(
+    st.lists(st.one_of(counts, st.sampled_from(["view 'x 2'", " and {0} "])), max_size=5), st.integers(1, 20)
+)
+def test_no_count_below_min_cell_is_shared(parts, min_cell):
+    """A small count of subjects does not change the text that is shared; other counts are shown."""
+    note = Note(tuple(parts)).about("view 'a'")
+    for at, part in enumerate(note.parts):
+        if isinstance(part, Count) and not part.public and 0 < part.number < min_cell:
+            others = (Count(n, part.one, part.many, detail=f" ({n})") for n in range(1, min_cell))
+            found = {Note((*note.parts[:at], one, *note.parts[at + 1 :])).shared(min_cell) for one in others}
+            assert found == {note.shared(min_cell)}
+        elif isinstance(part, Count):
+            assert str(part) in note.shared(min_cell)
+    assert all(str(part) in str(note) for part in parts)
+    assert note.shared(1) == str(note)
+
+
+@given(st.lists(st.integers(0, 40), min_size=2, max_size=4), st.integers(2, 12))
+def test_no_count_of_a_breakdown_can_be_derived(numbers, min_cell):
+    """A hidden number is not what remains of a known total."""
+    text = Breakdown(tuple((n, "x") for n in numbers)).shared(min_cell)
+    shown = [part.removesuffix(" x") for part in text.split(", ")]
+    hidden = [n for n, text in zip(numbers, shown, strict=True) if not text.isdigit()]
+    assert all(n >= min_cell for n, text in zip(numbers, shown, strict=True) if text.isdigit())
+    assert len(hidden) != 1 or len(numbers) == 1 or sum(numbers) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "exact", "shared"),
+    [
+        (
+            Count(1, "participant is", "participants are"),
+            "1 participant is",
+            "fewer than 11 participants are",
+        ),
+        (Count(3, "subject", total=40), "3 of 40 subjects", "fewer than 11 of 40 subjects"),
+        (Count(37, "subject", total=40), "37 of 40 subjects", "more than 29 of 40 subjects"),
+        (Count(20, "subject", total=40), "20 of 40 subjects", "20 of 40 subjects"),
+        (Count(1, "missing cell", detail=" (0.1%)"), "1 missing cell (0.1%)", "fewer than 11 missing cells"),
+        (Count(30, "missing cell", detail=" (9%)"), "30 missing cells (9%)", "30 missing cells (9%)"),
+        (Count(2, "column", public=True), "2 columns", "2 columns"),
+        (
+            Breakdown(((40, "at 'bl'"), (3, "at 'm06'"))),
+            "40 at 'bl', 3 at 'm06'",
+            "≥11 at 'bl', <11 at 'm06'",
+        ),
+    ],
+)
+def test_parts(count, exact, shared):
+    assert (str(count), count.shared(MIN_CELL)) == (exact, shared)
+
+
+# --- producers ---
+
+
+def table(columns=("a", "b"), ids=IDS, seed=0):
+    values = np.random.default_rng(seed).normal(5.0, 1.0, (len(ids), len(columns)))
+    return pd.DataFrame(values, pd.Index(ids, name="id"), list(columns))
+
+
+def written(folder, frame, **options):
+    frame.to_csv(folder / "t.csv", **options)
+    return folder / "t.csv"
+
+
+def of_table(folder, n):
+    """Blank rows, decimal commas, missing codes, patterns that fit nothing."""
+    frame = table()
+    frame.iloc[:n, 0] = -9.0
+    path = written(folder, frame, sep=";", decimal=",")
+    path.write_text(path.read_text() + ";;\n" * n)
+    return read_table(path, id="id", missing_codes=[-9], exclude=["none"]).attrs["notes"]
+
+
+def of_long(folder, n):
+    """Rows equal to another, and values that differ."""
+    rows = [(name, "left", 1.0) for name in IDS]
+    rows += [(name, "left", 1.0) for name in IDS[:n]] + [(name, "left", 2.0) for name in IDS[:n]]
+    path = written(folder, pd.DataFrame(rows, columns=["id", "region", "value"]), index=False)
+    return read_long(path, id="id", name="region", value="value", repeats="mean").attrs["notes"]
+
+
+def of_visits(folder, n):
+    """First visits at two times, later rows, and rows without order; n rows of another visit."""
+    rows = [(name, "bl", 1.0) for name in IDS[n:]] + [(name, "m06", 1.0) for name in IDS[:n]]
+    rows += [(name, "m12", 1.0) for name in IDS[:n]] + [(name, "unscheduled", 2.0) for name in IDS[:n]]
+    path = written(folder, pd.DataFrame(rows, columns=["id", "visit", "x"]), index=False)
+    found = list(read_table(path, id="id", visit="first").attrs["notes"])
+    rows = [(name, "ses-M00", 1.0) for name in IDS] + [(name, "m12", 1.0) for name in IDS[:n]]
+    path = written(folder, pd.DataFrame(rows, columns=["id", "visit", "x"]), index=False)
+    return found + read_table(path, id="id", visit="bl").attrs["notes"]
+
+
+def of_adni(folder, n):
+    """Cells beyond the range of the assay, and columns of text."""
+    raw = pd.DataFrame({"RID": range(N), "PTID": IDS, "VISCODE": "bl", "DX": "CN", "TAU": ["1.5"] * N})
+    raw.loc[: n - 1, "TAU"] = ">1700"
+    return read_adnimerge(written(folder, raw, index=False)).attrs["notes"]
+
+
+def of_ucsffsx(folder, n):
+    """Runs that did not pass, and runs that are not the newest."""
+    raw = pd.DataFrame({"RID": [*range(N), *range(n), *range(n)], "VISCODE": "bl", "ST29SV": 3000.0})
+    raw["OVERALLQC"] = ["Pass"] * (N + n) + ["Fail"] * n
+    raw = raw.assign(RUNDATE="2010-01-01", ST29SA=1.0)
+    return ucsffsx.read_ucsffsx(written(folder, raw, index=False)).attrs["notes"]
+
+
+def of_freesurfer(folder, n):
+    """Subjects who lack a file, and directories of the other stream."""
+    for i, name in enumerate([*IDS, *(f"t{i}.long.base" for i in range(n))]):
+        stats = folder / name / "stats"
+        stats.mkdir(parents=True)
+        (stats / "aseg.stats").write_text(
+            "# Measure EstimatedTotalIntraCranialVol, eTIV, eTIV, 1500000.0, mm^3\n"
+            f"1 17 100 {3000 + i} Left-Hippocampus\n"
+        )
+        if i >= n:
+            (stats / "lh.aparc.stats").write_text(f"bankssts 100 700 {1500 + i} 2.5 0.5\n")
+    return read_stats(folder, hemispheres=["lh"]).attrs["notes"]
+
+
+def of_genotypes(folder, n):
+    """Variants that are called too seldom or vary too little, and columns of dominance."""
+    raw = pd.DataFrame({"FID": IDS, "IID": IDS, "PAT": 0, "MAT": 0, "SEX": 1, "PHENOTYPE": 1, "rs1_A": 0})
+    raw = raw.assign(rs1_HET=0, rs2_A=[0, 1] * (N // 2), rs3_A=np.nan)
+    path = written(folder, raw, index=False, sep=" ", na_rep="NA").rename(folder / "g.raw")
+    return plink.read_raw(path, min_maf=0.1, min_call_rate=0.5).attrs["notes"]
+
+
+STUDY = """
+[participants]
+path = "people.csv"
+id = "id"
+diagnosis = "dx"
+site = "site"
+[views.a]
+path = "a.csv"
+id = "id"
+[views.b]
+path = "b.csv"
+id = "id"
+[preparation]
+harmonise = "combat"
+min_site = 10
+"""
+
+
+def read_written(folder, a, b, people, more=""):
+    for name, frame in (("a", a), ("b", b), ("people", people)):
+        frame.to_csv(folder / f"{name}.csv")
+    (folder / "study.toml").write_text(STUDY + more)
+    return read_study(folder / "study.toml")
+
+
+def people_of(ids):
+    return pd.DataFrame({"dx": "CN", "site": "x"}, pd.Index(ids, name="id"))
+
+
+def of_study(folder, n):
+    """Subjects without a value or without a participant, participants without a view, a small site."""
+    a = table(["a", "b", "c", "d"], [*IDS, *(f"new{i}" for i in range(n))])
+    a = a.assign(empty=np.nan, fixed=1.0, score=[*(np.arange(len(a) - 2) % 9), -1, -1], no=range(len(a)))
+    a["risen"] = np.sort(a["b"] ** 2)
+    a.iloc[:n] = np.nan
+    b = table(["e", "f"], seed=1).assign(copy=2.0 * a["d"])
+    people = people_of([*IDS, *(f"only{i}" for i in range(n))])
+    people.iloc[:n, 1] = "y"
+    study = read_written(folder, a, b, people)
+    tables = read_tables(study)
+    shown = describe(study, tables)
+    return [*tables.notes, *_constant_notes(shown.constant), *_site_notes(shown.sites, study)]
+
+
+def of_ids(folder, n):
+    """Ids that are not of the style, and ids that another style would join."""
+    ids = [*(f"sub-{i + 1:02d}" for i in range(n)), *(f"011_S_{i:04d}" for i in range(100 + n, 100 + N))]
+    rest = [f"phantom{i}" for i in range(n)]
+    views = table(["a", "b"], [*ids, *rest]), table(["e", "f"], ids, seed=1)
+    found = load(read_written(folder, *views, people_of([*ids, *rest]), '[ids]\nmatch = "adni"\n')).notes
+    views = table(["a", "b"], ids), table(["e", "f"], [str(i + 1) for i in range(n)] + ids[n:], seed=1)
+    return found + load(read_written(folder, *views, people_of(ids))).notes
+
+
+def of_preparation(folder, n):
+    """Subjects without a covariate, site or value, of small and new sites, with new levels; filled cells."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=list("abc"), index=[f"s{i}" for i in range(120)])
+    people = pd.DataFrame({"age": rng.normal(size=120), "sex": ["F", "M"] * 60, "g": 1.0}, frame.index)
+    people["site"] = rng.permutation(["x", "y"] * 60)
+    people.loc[people.index[:n], "age"] = np.nan
+    people.loc[people.index[20 : 20 + n], "site"] = "small"
+    people.loc[people.index[40 : 40 + n], "site"] = None
+    frame.iloc[60 : 60 + n, 0] = np.nan
+    frame["fixed"] = 1.0
+    plan = Plan(
+        residualise=["age", "sex", "g"], residualise_on="all", harmonise="combat", site="site", min_site=11,
+        new_sites="average",
+    )  # fmt: skip
+    fitted = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, plan)
+    sites = Plan(harmonise="combat", site="site", min_site=100)
+    idle = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, sites)
+    other, who = frame.assign(extra=1.0), people.assign(sex=["X"] * n + ["F"] * (120 - n))
+    other.iloc[80 : 80 + n, :3] = np.nan
+    other["w"] = 1.0
+    who.loc[who.index[100 : 100 + n], "site"] = "new"
+    more = Views({"v": other, "w": other[["a"]].fillna(0.0)}, ids=other.index, allow_nan=True)
+    both = Preparation.fit(
+        Views({"v": frame, "w": other[["a"]].fillna(0.0)}, ids=frame.index, allow_nan=True), people, plan
+    )
+    return [*fitted.notes, *idle.notes, *both.remarks(more, who)]
+
+
+SCENARIOS = [
+    of_table,
+    of_long,
+    of_visits,
+    of_adni,
+    of_ucsffsx,
+    of_freesurfer,
+    of_genotypes,
+    of_study,
+    of_ids,
+    of_preparation,
+]
+ONLY_COLUMNS = [of_genotypes]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_small_counts_are_exact_for_the_owner_and_not_shared(scenario, tmp_path):
+    made = {}
+    for n in (4, 7):
+        (tmp_path / str(n)).mkdir()
+        made[n] = scenario(tmp_path / str(n), n)
+    shared = {n: [note.shared(MIN_CELL) for note in found] for n, found in made.items()}
+    assert shared[4] == shared[7] != []
+    if scenario not in ONLY_COLUMNS:
+        small = [note for note in made[7] if note.shared(MIN_CELL) != str(note)]
+        assert small
+        assert all("7" in str(note) for note in small)
+
+
+def test_every_producer_is_reached(tmp_path, monkeypatch):
+    """Functions that make notes, as the source has them, and those that made one in a scenario."""
+    reached, make = set(), Note.__init__
+
+    def recorded(self, *args, **kwargs):
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename in (notes_module.__file__, "<string>"):
+            frame = frame.f_back
+        reached.add((Path(frame.f_code.co_filename), frame.f_code.co_qualname.split(".<locals>")[0]))
+        make(self, *args, **kwargs)
+
+    monkeypatch.setattr(Note, "__init__", recorded)
+    for scenario in SCENARIOS:
+        folder = tmp_path / scenario.__name__
+        folder.mkdir()
+        scenario(folder, 7)
+    missed = {(path.relative_to(SOURCES).as_posix(), name) for path, name in producers() - reached}
+    assert missed == {("study/run/analysis.py", "analyse")}  # warnings of the model, see below
+
+
+def producers():
+    """Functions of the package that call a maker of notes."""
+    return {
+        (path, name)
+        for path in SOURCES.rglob("*.py")
+        if path != Path(notes_module.__file__)
+        for name in _callers(ast.parse(path.read_text(encoding="utf-8")), "")
+    }
+
+
+def _callers(node, scope):
+    for child in ast.iter_child_nodes(node):
+        inner = scope
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            inner = f"{scope}.{child.name}".lstrip(".")
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id in MAKERS:
+            yield scope
+        yield from _callers(child, inner)
+
+
+# --- from the files to the report ---
+
+
+def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(computations, "REFITS", 2)
+    folder = write_small(tmp_path)
+    frame = pd.read_csv(folder / "vbm.csv", dtype=str, keep_default_na=False)
+    frame.iloc[:5, 1:] = ""
+    frame.to_csv(folder / "vbm.csv", index=False)
+    text = (folder / "study.toml").read_text().replace("[model]\n", "[model]\nmax_iter = 2\n")
+    (folder / "study.toml").write_text(text)
+    exact = "view 'vbm': 5 subjects without any value left out"
+    assert exact in " ".join(CliRunner().invoke(app, ["check", str(folder / "study.toml")]).output.split())
+    arguments = ["fit", str(folder / "study.toml"), "-o", str(tmp_path / "run"), "--json", "--jobs", "1"]
+    run = CliRunner().invoke(app, arguments)
+    assert exact in json.loads(run.stdout)["notes"]
+    assert exact in json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())["summary"]
+    assert "view 'vbm': fewer than 11 subjects without any value left out" in summary["notes"]
+    assert any("max_iter" in note for note in summary["notes"])  # a warning of the model
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "fewer than 11 subjects without any value" in page
+    assert "5 subjects without" not in page
