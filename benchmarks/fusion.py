@@ -7,6 +7,7 @@ them with snfpy and iMML where these are installed.
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import pairwise_distances
@@ -121,7 +122,7 @@ def _leading(X: Array, seen: Array, n_clusters: int) -> Array:
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), TINY)
     K = centred @ centred.T
     basis = np.zeros((len(X), n_clusters))
-    basis[seen] = np.linalg.eigh(K)[1][:, -n_clusters:]
+    basis[seen] = scipy.linalg.eigh(K, subset_by_index=[len(K) - n_clusters, len(K) - 1])[1]
     return basis
 
 

@@ -43,6 +43,7 @@ class Method:
     random: bool = True  # whether the seed matters
     incomplete: bool = False  # whether rows of NaN are understood
     pooling: Pooling = "mean"
+    settings: str = ""  # what tells its results from those of another method of the same name
 
     @property
     def installed(self) -> bool:
@@ -66,7 +67,7 @@ def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
         model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
         return Outcome([model.labels_], model.view_weights_, reported_agreement(model), model.predict)
 
-    return Method(name, fit, form=form, incomplete=True)
+    return Method(name, fit, form=form, incomplete=True, settings=repr((form, changes)))
 
 
 def _published(**changes: Any) -> Fit:

@@ -226,7 +226,7 @@ def fits(
 ) -> Iterator[Record]:
     """Scores for each seed, up to the first failure. Without any randomness one fit is enough."""
     bench_set, method, scenario = cell.bench_set, cell.method, cell.scenario
-    code = results.code_of(method.package, options.variants)
+    code = results.code_of(method.package, method.settings)
     for seed in range(options.seeds if method.random or scenario != CLEAN else 1):
         key = (bench_set.name, method.name, str(scenario), seed)
         found = store.find(key, code, options.time_limit)

@@ -15,17 +15,17 @@ Record = dict[str, Any]
 HERE = Path(__file__).resolve().parent
 KEY = ("set", "method", "scenario", "seed")
 NUMERIC = ("kernels", "solver", "models", "data", "evaluation", "runtime")  # of viewloom: what fits depend on
-PREPARATION = ("methods.py", "offers.py", "scenarios.py", "sets.py")
+PREPARATION = ("offers.py", "scenarios.py", "sets.py")
 
 
 @lru_cache
-def code_of(package: str, variants: Path | None = None) -> str:
-    """A hash of the source that a method's result depends on."""
+def code_of(package: str, settings: str) -> str:
+    """A hash of what a method's result depends on: its settings and the source code."""
     root = Path(viewloom.__file__).parent
     own = [path for room in NUMERIC for path in sorted((root / room).rglob("*.py"))]
-    files = own if package == "viewloom" else [HERE / "peers.py", HERE / "fusion.py"]
-    files = [*files, *(HERE / name for name in PREPARATION), *([variants] if variants else [])]
-    return hashlib.sha1(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
+    files = own if package == "viewloom" else [HERE / "fusion.py"]
+    content = [path.read_bytes() for path in (*files, *(HERE / name for name in PREPARATION))]
+    return hashlib.sha1(b"".join([settings.encode(), *content])).hexdigest()[:12]
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
