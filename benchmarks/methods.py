@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 from offers import Form, Offer
+from sklearn.base import clone
 from sklearn.cluster import KMeans, SpectralClustering
 
 import viewloom as vl
+from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form
 from viewloom.kernels.diffusion import Diffusion
 
 Array = np.ndarray
@@ -75,11 +77,39 @@ def _published(**changes: Any) -> Fit:
 
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
         kernel = "precomputed" if offer.is_kernel else "gaussian"
-        model = vl.KernelMultiviewNMF.paper(n_clusters, kernel=kernel, random_state=seed, **changes)
+        settings = {"kernel": kernel, "random_state": seed, **changes}
+        model = vl.KernelMultiviewNMF.paper(n_clusters, **settings)
         model.fit(offer.views)
         return Outcome([model.labels_], model.view_weights_)
 
     return fit
+
+
+def _searched(init: str) -> Fit:
+    """The published form at the setting that `select` finds without labels."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        how = {"n_clusters": n_clusters, "cv": 3, "random_state": seed, "progress": False}
+        found = vl.select(offer.views, {**PAPER_GRID, "init": [init]}, paper=True, **how)
+        return Outcome([found.best_estimator.labels_], found.best_estimator.view_weights_)
+
+    return fit
+
+
+def _whole_grid(init: str) -> Fit:
+    """The published form at every setting that `select` tries."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        model = published_form().set_params(n_clusters=n_clusters, init=init, random_state=seed)
+        changes = [parameters(setting, model.graph) for setting in expand(PAPER_GRID)]
+        return Outcome([clone(model).set_params(**change).fit(offer.views).labels_ for change in changes])
+
+    return fit
+
+
+def _step(name: str, **changes: Any) -> Method:
+    """The published form with changes."""
+    return Method(name, _published(**changes), form="raw", incomplete=True, settings=repr(changes))
 
 
 def _factorised_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
@@ -116,11 +146,39 @@ OURS = [
     viewloom("viewloom gaussian", kernel="gaussian"),
 ]
 PAPER = [
-    Method("published settings", _published(), form="raw", incomplete=True),
+    _step("published settings"),
+    Method("published form, searched", _searched("kkmeans"), form="raw", incomplete=True),
+    Method("published form, searched, random start", _searched("random"), form="raw", incomplete=True),
+    Method("published form (oracle)", _whole_grid("kkmeans"), form="raw", incomplete=True, pooling="best"),
+    Method(
+        "published form, random start (oracle)",
+        _whole_grid("random"),
+        form="raw",
+        incomplete=True,
+        pooling="best",
+    ),
     Method("SV", _factorised_views, form="nonnegative"),
     Method("CNMF", _concatenated, form="nonnegative"),
     Method("MNMF", _multiview(gamma=0.0), form="nonnegative", incomplete=True),
     Method("AWMNMF", _multiview(gamma=2.0), form="nonnegative", incomplete=True),
+]
+# From the published settings to the default, one ingredient after the other.
+_SCALED = {"scale": "auto"}
+_SMALL_THETA = {**_SCALED, "theta": 0.001}
+_STARTED = {**_SMALL_THETA, "init": "kkmeans"}
+_CALIBRATED = {**_STARTED, "calibrate": True}
+_PROBABILITIES = {**_CALIBRATED, "membership": "simplex", "sharpness": 0.5, "inner_iter": 10, "lam": 10.0}
+STEPS = [
+    _step("published settings"),
+    _step("k-means start only", init="kkmeans"),
+    _step("theta = 0.001 only", theta=0.001),
+    _step("features scaled", **_SCALED),
+    _step("... and theta = 0.001", **_SMALL_THETA),
+    _step("... and k-means start", **_STARTED),
+    _step("... and losses calibrated", **_CALIBRATED),
+    _step("... and memberships probabilities, lam = 10", **_PROBABILITIES),
+    _step("... and equal weights instead", **_PROBABILITIES, gamma=0.0),
+    viewloom(DEFAULT),
 ]
 ABLATION = [
     viewloom(DEFAULT),

@@ -6,7 +6,7 @@ import importlib.util
 from functools import lru_cache
 from pathlib import Path
 
-from methods import ABLATION, DEFAULT, OURS, PAPER, SINGLE_VIEWS, Method
+from methods import ABLATION, DEFAULT, OURS, PAPER, SINGLE_VIEWS, STEPS, Method
 from peers import QUICK_PEERS, SLOW_PEERS
 
 GROUPS: dict[str, list[Method]] = {
@@ -15,6 +15,7 @@ GROUPS: dict[str, list[Method]] = {
     "slow peers": SLOW_PEERS,
     "peers": [*QUICK_PEERS, *SLOW_PEERS],
     "paper": PAPER,
+    "paper steps": STEPS,
     "all": [*OURS, *QUICK_PEERS, *SLOW_PEERS, *PAPER],
 }
 STANDARD = [*OURS[:2], *QUICK_PEERS]  # without the Gaussian kernel
@@ -46,7 +47,7 @@ def variants_of(path: Path | None) -> tuple[Method, ...]:
 @lru_cache
 def methods_by_name(variants: Path | None) -> dict[str, Method]:
     """All methods that a task may name."""
-    known = [*GROUPS["all"], *ABLATION, SINGLE_VIEWS, *variants_of(variants)]
+    known = [*GROUPS["all"], *STEPS, *ABLATION, SINGLE_VIEWS, *variants_of(variants)]
     return {method.name: method for method in reversed(known)}
 
 
@@ -57,7 +58,7 @@ def method_named(name: str, variants: Path | None = None) -> Method:
 
 def chosen(names: list[str] | None, ablation: bool, variants: Path | None) -> list[Method]:
     """Methods by name or group, in the order of the registries; variants of a file always."""
-    known = ABLATION if ablation else GROUPS["all"]
+    known = ABLATION if ablation else list({m.name: m for m in [*GROUPS["all"], *STEPS]}.values())
     standard = ABLATION if ablation else STANDARD
     further = list(variants_of(variants))
     wanted = {method.name for method in standard} if names is None else _expanded(names)
