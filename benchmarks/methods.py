@@ -112,6 +112,11 @@ def _step(name: str, **changes: Any) -> Method:
     return Method(name, _published(**changes), form="raw", incomplete=True, settings=repr(changes))
 
 
+def _of_grid(name: str, fit: Fit, pooling: Pooling = "mean") -> Method:
+    """The published form with the settings of `select(paper=True)`."""
+    return Method(name, fit, form="raw", incomplete=True, pooling=pooling, settings=repr(PAPER_GRID))
+
+
 def _factorised_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
     """Every view by itself; scores are means over views, since nobody knows the best one beforehand."""
     model = vl.GraphNMF(n_clusters, random_state=seed)
@@ -147,16 +152,10 @@ OURS = [
 ]
 PAPER = [
     _step("published settings"),
-    Method("published form, searched", _searched("kkmeans"), form="raw", incomplete=True),
-    Method("published form, searched, random start", _searched("random"), form="raw", incomplete=True),
-    Method("published form (oracle)", _whole_grid("kkmeans"), form="raw", incomplete=True, pooling="best"),
-    Method(
-        "published form, random start (oracle)",
-        _whole_grid("random"),
-        form="raw",
-        incomplete=True,
-        pooling="best",
-    ),
+    _of_grid("published form (searched)", _searched("kkmeans")),
+    _of_grid("published form (searched from random start)", _searched("random")),
+    _of_grid("published form (oracle)", _whole_grid("kkmeans"), pooling="best"),
+    _of_grid("published form (oracle from random start)", _whole_grid("random"), pooling="best"),
     Method("SV", _factorised_views, form="nonnegative"),
     Method("CNMF", _concatenated, form="nonnegative"),
     Method("MNMF", _multiview(gamma=0.0), form="nonnegative", incomplete=True),
@@ -176,7 +175,7 @@ STEPS = [
     _step("... and theta = 0.001", **_SMALL_THETA),
     _step("... and k-means start", **_STARTED),
     _step("... and losses calibrated", **_CALIBRATED),
-    _step("... and memberships probabilities, lam = 10", **_PROBABILITIES),
+    _step("... and memberships probabilities and lam = 10", **_PROBABILITIES),
     _step("... and equal weights instead", **_PROBABILITIES, gamma=0.0),
     viewloom(DEFAULT),
 ]

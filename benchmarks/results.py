@@ -14,7 +14,7 @@ import viewloom
 Record = dict[str, Any]
 HERE = Path(__file__).resolve().parent
 KEY = ("set", "method", "scenario", "seed")
-NUMERIC = ("kernels", "solver", "models", "data", "evaluation", "runtime")  # of viewloom: what fits depend on
+NUMERIC = ("kernels", "solver", "models", "data", "runtime")  # of viewloom: what fits depend on
 PREPARATION = ("offers.py", "scenarios.py", "sets.py")
 
 

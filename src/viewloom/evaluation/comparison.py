@@ -147,10 +147,10 @@ def _shown_name(name: str) -> str:
 
 ORACLE = "ours, Gaussian (oracle)"
 PUBLISHED = "published settings"
-SEARCHED = {"kkmeans": "published form, searched", "random": "published form, searched, random start"}
+SEARCHED = {"kkmeans": "published form (searched)", "random": "published form (searched from random start)"}
 PUBLISHED_ORACLE = {
     "kkmeans": "published form (oracle)",
-    "random": "published form, random start (oracle)",
+    "random": "published form (oracle from random start)",
 }
 # Rows of a grid, of which the best by a score is shown.
 ORACLES = {ORACLE: "Acc", **dict.fromkeys(PUBLISHED_ORACLE.values(), "NMI")}
