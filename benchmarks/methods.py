@@ -163,16 +163,16 @@ PAPER = [
 ]
 # From the published settings to the default, one ingredient after the other.
 _SCALED = {"scale": "auto"}
-_SMALL_THETA = {**_SCALED, "theta": 0.001}
-_STARTED = {**_SMALL_THETA, "init": "kkmeans"}
+_NO_SMOOTHNESS = {**_SCALED, "theta": 0.0}
+_STARTED = {**_NO_SMOOTHNESS, "init": "kkmeans"}
 _CALIBRATED = {**_STARTED, "calibrate": True}
 _PROBABILITIES = {**_CALIBRATED, "membership": "simplex", "sharpness": 0.5, "inner_iter": 10, "lam": 10.0}
 STEPS = [
     _step("published settings"),
     _step("k-means start only", init="kkmeans"),
-    _step("theta = 0.001 only", theta=0.001),
+    _step("theta = 0 only", theta=0.0),
     _step("features scaled", **_SCALED),
-    _step("... and theta = 0.001", **_SMALL_THETA),
+    _step("... and theta = 0", **_NO_SMOOTHNESS),
     _step("... and k-means start", **_STARTED),
     _step("... and losses calibrated", **_CALIBRATED),
     _step("... and memberships probabilities and lam = 10", **_PROBABILITIES),
