@@ -119,7 +119,7 @@ def carry_out(task: Task) -> Reply:
 
 def _fit(task: Task) -> Reply:
     method, scenario = method_named(task.method, task.variants), task.scenario
-    views = changed(read_views(task.source), scenario, task.n_clusters, task.seed)
+    views = changed(read_views(task.source), scenario, task.n_clusters, task.seed, task.source.signal_view)
     absent = absent_view(scenario, len(views[0]), len(views), task.seed)
     if scenario.share:
         views = with_absent(views, absent)

@@ -15,7 +15,7 @@ Generator = np.random.Generator
 class Scenario:
     """A change to the views, by kind: `clean`, the name of a harmful view, `signal and noise` and so on.
 
-    With `signal and noise`, only the view with most features stays, beside one of noise. With `missing`,
+    With `signal and noise`, only one view stays, beside one of noise. With `missing`,
     `share` of the samples lack one random view each; with `complete`, the same samples are left out of the
     fit altogether; with `one view missing`, they all lack the same view.
     """
@@ -63,17 +63,19 @@ def with_harm(views: list[Array], kind: str, n_clusters: int, seed: int) -> list
     return [*views, HARMFUL[kind](views, n_clusters, rng)]
 
 
-def signal_and_noise(views: list[Array], seed: int) -> list[Array]:
-    """The view with most features, and one of noise."""
-    widest = max(views, key=lambda X: X.shape[1])
-    return [widest, np.random.default_rng([seed, 100]).standard_normal((len(widest), N_NOISE))]
+def signal_and_noise(views: list[Array], seed: int, signal: int | None = None) -> list[Array]:
+    """The view that is known to carry signal, or else the one with most features; and one of noise."""
+    kept = max(views, key=lambda X: X.shape[1]) if signal is None else views[signal]
+    return [kept, np.random.default_rng([seed, 100]).standard_normal((len(kept), N_NOISE))]
 
 
-def changed(views: list[Array], scenario: Scenario, n_clusters: int, seed: int) -> list[Array]:
+def changed(
+    views: list[Array], scenario: Scenario, n_clusters: int, seed: int, signal: int | None = None
+) -> list[Array]:
     """Views with another one added or put in the place of the rest, where the scenario asks for that."""
     if scenario.kind in HARMFUL:
         return with_harm(views, scenario.kind, n_clusters, seed)
-    return signal_and_noise(views, seed) if scenario.kind == SIGNAL_AND_NOISE else views
+    return signal_and_noise(views, seed, signal) if scenario.kind == SIGNAL_AND_NOISE else views
 
 
 def absent_view(scenario: Scenario, n_samples: int, n_views: int, seed: int) -> Array:

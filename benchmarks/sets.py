@@ -68,6 +68,8 @@ class File:
     path: Path
     patients: bool = False
 
+    signal_view = None  # nobody knows
+
     def views(self) -> list[Array]:
         """The views, in float64."""
         with np.load(self.path) as content:
@@ -97,6 +99,7 @@ class Simulated:
     adjusted: bool  # age and sex regressed out of the imaging views, by what controls show
 
     is_kernel = False
+    signal_view = 2  # FDG; SNPs, the widest, are close to noise
 
     def views(self) -> list[Array]:
         """The views of those who take part."""

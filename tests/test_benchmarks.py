@@ -308,6 +308,7 @@ def test_signal_beside_noise_is_the_first_view():
     signal, noise = scenarios.signal_and_noise(views, seed=0)
     assert signal is views[1]
     assert noise.shape == (N, scenarios.N_NOISE)
+    assert scenarios.signal_and_noise(views, seed=0, signal=0)[0] is views[0]
 
 
 def test_one_view_is_missing_from_a_share_of_samples():
