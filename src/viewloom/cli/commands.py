@@ -160,7 +160,7 @@ def compare_methods(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print the paper's table: all baselines, the published form, and ours, on a study or a cohort."""
+    """Print the paper's table: baselines, the published form as it is and searched, ours; takes minutes."""
     if output is not None:
         with writing(output):
             output.mkdir(parents=True, exist_ok=True)
