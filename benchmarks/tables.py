@@ -72,7 +72,8 @@ def _with_spread(mean: float, spread: float) -> str:
 def show_group(console: Console, group: str, frame: pd.DataFrame) -> None:
     """Mean, rank and regret, survival, weights against single views, paired differences of one group."""
     part = frame[frame["group"] == group]
-    title = f"{group}: means, ranks, and regret against the best of {', '.join(REFERENCES)}"
+    run = [name for name in REFERENCES if name in set(part["method"])]
+    title = f"{group}: means, ranks, and regret against the best of {', '.join(run)}"
     show(console, title, summary.standing(part), "method")
     if group == "simulated":
         title = "simulated: NMI of diagnosis and subtypes, eta squared of stage"
