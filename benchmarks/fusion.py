@@ -1,7 +1,8 @@
 """NEMO, SNF and EEIMVC, written from their papers; views in, a fused graph or labels out.
 
-The settings are those of the papers and of their authors' packages. `tests/test_benchmarks.py` compares
-them with snfpy and iMML where these are installed.
+The settings are those of the papers and of their authors' packages. `tests/test_benchmarks.py` compares the
+graphs of SNF with snfpy's and of NEMO with iMML's where these are installed. EEIMVC here centres its kernels
+and gives them unit diagonal, which iMML's does not: its results differ.
 """
 
 from __future__ import annotations
