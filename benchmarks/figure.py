@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import summary
-from methods import DEFAULT, OURS
+from methods import DEFAULT, OURS, PAPER
 
 COLOURS = {"default": "#b2182b", "ours": "#ef8a62", "peer": "#4d4d4d"}
 
@@ -68,4 +68,4 @@ def _bare(ax: Any) -> None:
 def _colour(name: str) -> str:
     if name == DEFAULT:
         return COLOURS["default"]
-    return COLOURS["ours" if name in {method.name for method in OURS} else "peer"]
+    return COLOURS["ours" if name in {method.name for method in [*OURS, *PAPER]} else "peer"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from offers import Form, Offer
+from sklearn.base import clone
+from sklearn.cluster import KMeans, SpectralClustering
 
 import viewloom as vl
+from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form
 from viewloom.kernels.diffusion import Diffusion
 
 Array = np.ndarray
@@ -20,11 +23,14 @@ Array = np.ndarray
 class Outcome:
     """Labelings of the samples; weights of views and labels of new samples where a method has them."""
 
-    labelings: list[Array]  # more than one where a method clusters every view by itself
+    labelings: list[Array]  # more than one where a method clusters every view by itself, or tries a grid
     weights: Array | None = None
+    agreement: Array | None = None  # of each view with the others, where a method reports it
     predict: Callable[[list[Array]], Array] | None = None
 
 
+# How several labelings become a score: mean, best (chosen with the labels: an oracle), one per view.
+Pooling = Literal["mean", "best", "each view"]
 Fit = Callable[[Offer, int, int], Outcome]  # views, number of clusters, seed
 
 
@@ -38,11 +44,21 @@ class Method:
     package: str = "viewloom"  # what must be importable
     random: bool = True  # whether the seed matters
     incomplete: bool = False  # whether rows of NaN are understood
+    pooling: Pooling = "mean"
+    settings: str = ""  # what tells its results from those of another method of the same name
 
     @property
     def installed(self) -> bool:
         """Whether the package is there."""
         return find_spec(self.package) is not None
+
+
+def reported_agreement(model: Any) -> Array | None:
+    """Agreement of each view with the others, where the model reports it: one number per view, or a table."""
+    found = getattr(model, "view_agreement_", None)
+    if found is None:
+        return None
+    return np.asarray(found["agreement"] if hasattr(found, "columns") else found, dtype=float).ravel()
 
 
 def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
@@ -51,21 +67,67 @@ def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
         settings = {**changes, **({"kernel": "precomputed"} if offer.is_kernel else {})}
         model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
-        return Outcome([model.labels_], model.view_weights_, model.predict)
+        return Outcome([model.labels_], model.view_weights_, reported_agreement(model), model.predict)
 
-    return Method(name, fit, form=form, incomplete=True)
-
-
-def _paper(offer: Offer, n_clusters: int, seed: int) -> Outcome:
-    kernel = "precomputed" if offer.is_kernel else "gaussian"
-    model = vl.KernelMultiviewNMF.paper(n_clusters, kernel=kernel, random_state=seed).fit(offer.views)
-    return Outcome([model.labels_], model.view_weights_)
+    return Method(name, fit, form=form, incomplete=True, settings=repr((form, changes)))
 
 
-def _single_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+def _published(**changes: Any) -> Fit:
+    """The published form, literally, with changes; one width for kernel and graph."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        kernel = "precomputed" if offer.is_kernel else "gaussian"
+        settings = {"kernel": kernel, "random_state": seed, **changes}
+        model = vl.KernelMultiviewNMF.paper(n_clusters, **settings)
+        model.fit(offer.views)
+        return Outcome([model.labels_], model.view_weights_)
+
+    return fit
+
+
+def _searched(init: str) -> Fit:
+    """The published form at the setting that `select` finds without labels."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        how = {"n_clusters": n_clusters, "cv": 3, "random_state": seed, "progress": False}
+        found = vl.select(offer.views, {**PAPER_GRID, "init": [init]}, paper=True, **how)
+        return Outcome([found.best_estimator.labels_], found.best_estimator.view_weights_)
+
+    return fit
+
+
+def _whole_grid(init: str) -> Fit:
+    """The published form at every setting that `select` tries."""
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        model = published_form().set_params(n_clusters=n_clusters, init=init, random_state=seed)
+        changes = [parameters(setting, model.graph) for setting in expand(PAPER_GRID)]
+        return Outcome([clone(model).set_params(**change).fit(offer.views).labels_ for change in changes])
+
+    return fit
+
+
+def _step(name: str, **changes: Any) -> Method:
+    """The published form with changes."""
+    return Method(name, _published(**changes), form="raw", incomplete=True, settings=repr(changes))
+
+
+def _of_grid(name: str, fit: Fit, pooling: Pooling = "mean") -> Method:
+    """The published form with the settings of `select(paper=True)`."""
+    return Method(name, fit, form="raw", incomplete=True, pooling=pooling, settings=repr(PAPER_GRID))
+
+
+def _factorised_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
     """Every view by itself; scores are means over views, since nobody knows the best one beforehand."""
     model = vl.GraphNMF(n_clusters, random_state=seed)
     return Outcome([model.fit(X).labels_.copy() for X in offer.views])
+
+
+def _single_views(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+    """Every view by itself, by k-means and by spectral clustering: what weights are compared with."""
+    kmeans = KMeans(n_clusters, n_init=3, random_state=seed)
+    spectral = SpectralClustering(n_clusters, affinity="nearest_neighbors", random_state=seed)
+    return Outcome([model.fit(X).labels_.copy() for X in offer.views for model in (kmeans, spectral)])
 
 
 def _concatenated(offer: Offer, n_clusters: int, seed: int) -> Outcome:
@@ -81,15 +143,41 @@ def _multiview(gamma: float) -> Fit:
 
 
 DEFAULT = "viewloom"
+SINGLE = "single views"
+SINGLE_VIEWS = Method(SINGLE, _single_views, random=False, pooling="each view")
 OURS = [
     viewloom(DEFAULT),
-    viewloom("viewloom gaussian", kernel="gaussian"),
     viewloom("viewloom linear", kernel="linear"),
-    Method("paper (literal)", _paper, form="raw", incomplete=True),
-    Method("SV", _single_views, form="nonnegative"),
+    viewloom("viewloom gaussian", kernel="gaussian"),
+]
+PAPER = [
+    _step("published settings"),
+    _of_grid("published form (searched)", _searched("kkmeans")),
+    _of_grid("published form (searched from random start)", _searched("random")),
+    _of_grid("published form (oracle)", _whole_grid("kkmeans"), pooling="best"),
+    _of_grid("published form (oracle from random start)", _whole_grid("random"), pooling="best"),
+    Method("SV", _factorised_views, form="nonnegative"),
     Method("CNMF", _concatenated, form="nonnegative"),
     Method("MNMF", _multiview(gamma=0.0), form="nonnegative", incomplete=True),
     Method("AWMNMF", _multiview(gamma=2.0), form="nonnegative", incomplete=True),
+]
+# From the published settings to the default, one ingredient after the other.
+_SCALED = {"scale": "auto"}
+_NO_SMOOTHNESS = {**_SCALED, "theta": 0.0}
+_STARTED = {**_NO_SMOOTHNESS, "init": "kkmeans"}
+_CALIBRATED = {**_STARTED, "calibrate": True}
+_PROBABILITIES = {**_CALIBRATED, "membership": "simplex", "sharpness": 0.5, "inner_iter": 10, "lam": 10.0}
+STEPS = [
+    _step("published settings"),
+    _step("k-means start only", init="kkmeans"),
+    _step("theta = 0 only", theta=0.0),
+    _step("features scaled", **_SCALED),
+    _step("... and theta = 0", **_NO_SMOOTHNESS),
+    _step("... and k-means start", **_STARTED),
+    _step("... and losses calibrated", **_CALIBRATED),
+    _step("... and memberships probabilities and lam = 10", **_PROBABILITIES),
+    _step("... and equal weights instead", **_PROBABILITIES, gamma=0.0),
+    viewloom(DEFAULT),
 ]
 ABLATION = [
     viewloom(DEFAULT),

@@ -1,11 +1,19 @@
-"""Quality of clusterings on real data with known classes: viewloom's default against peers.
+"""Quality of clusterings on sets with known classes, patient cohorts and simulated cohorts, beside peers.
 
-    python benchmarks/quality.py --data DIR [--sets a,b] [--methods ...] [--seeds 5] [--time-limit S]
-        [--json FILE] [--figure FILE] [--hostile] [--missing 0.1,0.3,0.5] [--ablation]
+    python benchmarks/quality.py [--half development|confirmation|all] [--groups sets,cohorts,simulated]
+        [--methods ours,quick peers,...] [--seeds 2] [--time-limit S] [--jobs 1] [--quick]
+        [--out FILE.jsonl] [--tables] [--baseline FILE.jsonl] [--variants FILE.py]
+        [--hostile] [--missing 0.1,0.3,0.5] [--ablation] [--each] [--json FILE] [--figure FILE]
 
-Every `.npz` in the folder with arrays `view0`, `view1`, ... and `y` is a set; names that begin with
-`kernel_` hold Gram matrices. Fits run in another process that never reads `y`: methods are told the
-number of classes and nothing else of them.
+Groups: `sets`, every `.npz` in the folder `--data` with arrays `view0`, `view1`, ... and `y` (names that
+begin with `kernel_` hold Gram matrices); `cohorts`, those in its folder `cohorts`, with `time` and `event`
+where survival is known; `simulated`, cohorts of `viewloom.simulate.adni_like` (diagnosis, and subtypes among
+patients, with age and sex regressed out by what controls show, and raw). `halves.toml` says which of them are
+for development and which for confirmation. Fits run in another process that never reads classes: methods are
+told their number and nothing else.
+
+With `--out`, every fit is appended to a file. Fits that are there, made by the same source code, are not
+repeated, and `--tables` prints the tables of the file without any fit.
 """
 
 from __future__ import annotations
@@ -15,24 +23,31 @@ import json
 import platform
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
 from typing import Any
 
 import figure
 import pandas as pd
+import results
 import summary
 import tables
-from methods import ABLATION, DEFAULT, OURS, Method
-from peers import PEERS
+from methods import ABLATION, DEFAULT, SINGLE_VIEWS, Method
+from registry import REFERENCES, chosen
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from runner import Task, Worker
-from scenarios import CLEAN, HARMFUL, Scenario
-from sets import BenchSet, default_folder, find_sets, read_classes
+from scenarios import CLEAN, HARMFUL, ONE_VIEW_MISSING, SIGNAL_AND_NOISE, Scenario
+from scores import Record, record
+from sets import GROUPS, HALVES, BenchSet, default_folder, find_sets, read_truth
 
-GROUPS = {"ours": OURS, "peers": PEERS}
-PACKAGES = ["viewloom", "numpy", "scipy", "scikit-learn", "mvlearn", "polyview", "snfpy", "imml"]
+PACKAGES = ["viewloom", "numpy", "scipy", "scikit-learn", "mvlearn", "polyview", "imml", "mofapy2"]
+QUICK_SAMPLES = 700  # sets with more samples are left out of a quick run
+BASELINE = f"{DEFAULT} (baseline)"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -41,16 +56,20 @@ def main(argv: list[str] | None = None) -> int:
     console = tables.make_console()
     try:
         check_outputs(options)
-        bench_sets, methods = plan_sets(options, console), plan_methods(options, console)
+        if options.tables:
+            frame, bench_sets = pd.DataFrame(results.read(options.out)), []
+        else:
+            bench_sets, methods = plan_sets(options, console), plan_methods(options, console)
+            frame = measure(bench_sets, methods, scenarios_of(options), options)
+        frame = with_baseline(frame, options.baseline)
     except ValueError as error:
         console.print(str(error), markup=False)
         return 2
-    frame = measure(bench_sets, methods, scenarios_of(options), options)
     report(console, frame, bench_sets, options)
     if options.json:
         write_json(options.json, frame, options)
     if options.figure:
-        figure.draw(frame, options.figure)
+        figure.draw(summary.labelled(frame), options.figure)
     return 0
 
 
@@ -60,23 +79,42 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=default_folder(), help="folder of .npz files")
-    parser.add_argument("--sets", type=listed, help="names of sets; all by default")
-    parser.add_argument("--methods", type=listed, help="names, or ours, peers; all by default")
-    parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
+    parser.add_argument("--groups", type=listed, default=list(GROUPS), help="sets, cohorts, simulated")
+    parser.add_argument("--half", choices=HALVES, default="development", help="which half of every group")
+    parser.add_argument("--sets", type=listed, help="names of sets; all of the half by default")
+    parser.add_argument("--methods", type=listed, help="names, or ours, quick peers, peers, paper, all")
+    parser.add_argument("--variants", type=Path, help="a Python file whose list METHODS is measured, too")
+    parser.add_argument("--seeds", type=int, default=2, help="number of seeds")
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds per fit")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that fit side by side")
+    parser.add_argument(
+        "--quick", action="store_true", help="one seed, the methods of the regret, small sets"
+    )
+    parser.add_argument("--out", type=Path, help="append every fit to this file, and do none twice")
+    parser.add_argument("--tables", action="store_true", help="print the tables of --out, without any fit")
+    parser.add_argument("--baseline", type=Path, help="show the default of this earlier --out beside")
+    parser.add_argument("--each", action="store_true", help="print a table for every set, too")
     parser.add_argument("--json", type=Path, help="write every score to this file")
     parser.add_argument("--figure", type=Path, help="write mean ranks as a figure to this file")
-    parser.add_argument("--hostile", action="store_true", help="also add a harmful view")
+    parser.add_argument("--hostile", action="store_true", help="also add harmful views")
     parser.add_argument("--missing", type=shares, default=[], help="also take views from these shares")
     parser.add_argument("--ablation", action="store_true", help="ours with one idea off at a time, instead")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.seeds = 1
+        options.methods = options.methods or REFERENCES
+    return options
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse to measure for an hour and then have nowhere to write."""
-    for path in (options.json, options.figure):
+    """Refuse to measure for an hour and then have nowhere to write, and tables of nothing."""
+    for path in (options.json, options.figure, options.out):
         if path is not None and not path.absolute().parent.is_dir():
             raise ValueError(f"No folder {path.parent} to write {path.name} to.")
+    if options.tables and not (options.out and results.read(options.out)):
+        raise ValueError("--tables prints what an earlier run wrote: name that file with --out.")
+    if unknown := sorted(set(options.groups) - set(GROUPS)):
+        raise ValueError(f"No group is called {', '.join(unknown)}. There are: {', '.join(GROUPS)}.")
 
 
 def listed(text: str) -> list[str]:
@@ -94,11 +132,13 @@ def shares(text: str) -> list[float]:
 
 def plan_sets(options: argparse.Namespace, console: Console) -> list[BenchSet]:
     """Sets to run, saying which files are left out."""
-    if not options.data.is_dir():
+    if options.groups != ["simulated"] and not options.data.is_dir():
         raise ValueError(f"No folder {options.data}: name one with --data or VIEWLOOM_DATA.")
-    bench_sets, others = find_sets(options.data, options.sets)
+    bench_sets, others = find_sets(options.data, options.groups, options.half, options.sets)
+    if options.quick:
+        bench_sets = [one for one in bench_sets if one.n_samples <= QUICK_SAMPLES]
     if not bench_sets:
-        raise ValueError(f"No .npz with arrays view0, view1, ... and y in {options.data}.")
+        raise ValueError(f"Nothing in the {options.half} half of {', '.join(options.groups)}.")
     if others:
         console.print(f"Left out, since they have no view0, view1, ... and y: {', '.join(others)}")
     return bench_sets
@@ -106,7 +146,7 @@ def plan_sets(options: argparse.Namespace, console: Console) -> list[BenchSet]:
 
 def plan_methods(options: argparse.Namespace, console: Console) -> list[Method]:
     """Methods to run, in the order of the registries, saying which are not installed."""
-    methods = named_methods(options.methods, ABLATION if options.ablation else [*OURS, *PEERS])
+    methods = chosen(options.methods, options.ablation, options.variants)
     tables.show_absent(console, methods)
     methods = [method for method in methods if method.installed]
     if not methods:
@@ -116,21 +156,34 @@ def plan_methods(options: argparse.Namespace, console: Console) -> list[Method]:
     return methods
 
 
-def named_methods(names: list[str] | None, known: list[Method]) -> list[Method]:
-    """Methods by name or group, all where no name is given."""
-    names = names or [method.name for method in known]
-    wanted = {method.name for name in names for method in GROUPS.get(name, ())} | set(names) - set(GROUPS)
-    if unknown := sorted(wanted - {method.name for method in known}):
-        there = ", ".join(method.name for method in known)
-        raise ValueError(f"No method is called {', '.join(unknown)}. There are: {there}.")
-    return [method for method in known if method.name in wanted]
-
-
 def scenarios_of(options: argparse.Namespace) -> list[Scenario]:
     """The clean run, and what is asked for besides."""
-    harmful = [Scenario(kind) for kind in HARMFUL] if options.hostile else []
-    incomplete = [Scenario(kind, share) for share in options.missing for kind in ("missing", "complete")]
-    return [CLEAN, *harmful, *incomplete]
+    harmful = [Scenario(kind) for kind in (*HARMFUL, SIGNAL_AND_NOISE)] if options.hostile else []
+    kinds = ("missing", "complete", ONE_VIEW_MISSING)
+    return [CLEAN, *harmful, *(Scenario(kind, share) for share in options.missing for kind in kinds)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Fits that differ in their seed only."""
+
+    bench_set: BenchSet
+    method: Method
+    scenario: Scenario
+
+    def __str__(self) -> str:
+        return f"{self.bench_set.name}, {self.method.name}, {self.scenario}"
+
+
+def cells_of(bench_sets: list[BenchSet], methods: list[Method], scenarios: list[Scenario]) -> list[Cell]:
+    """What is to be measured: Gram matrices clean only, single views of sets with three views or more."""
+    cells = []
+    for bench_set in bench_sets:
+        single = bench_set.n_views >= 3 and not bench_set.is_kernel
+        cells += [Cell(bench_set, SINGLE_VIEWS, CLEAN)] if single else []
+        usable = [CLEAN] if bench_set.is_kernel else scenarios
+        cells += [Cell(bench_set, method, scenario) for scenario in usable for method in methods]
+    return cells
 
 
 def measure(
@@ -139,41 +192,65 @@ def measure(
     scenarios: list[Scenario],
     options: argparse.Namespace,
 ) -> pd.DataFrame:
-    """One row per fit. Gram matrices are measured clean only."""
-    cells = [
-        (bench_set, method, scenario)
-        for bench_set in bench_sets
-        for scenario in scenarios
-        for method in methods
-        if scenario == CLEAN or not bench_set.is_kernel
-    ]
-    records: list[summary.Record] = []
-    with Worker() as worker, progress() as bar:
-        job = bar.add_task("", total=len(cells))
-        for bench_set, method, scenario in cells:
-            bar.update(job, description=f"{bench_set.name}, {method.name}, {scenario}")
-            records += fits(worker, bench_set, method, scenario, options)
-            if error := records[-1]["error"]:
-                bar.console.print(f"{bench_set.name}, {method.name}, {scenario}: {error}", markup=False)
-            bar.advance(job)
+    """One row per fit."""
+    cells = cells_of(bench_sets, methods, scenarios)
+    store, lock = results.Store(options.out), Lock()
+    workers: SimpleQueue[Worker] = SimpleQueue()
+    for _ in range(options.jobs):
+        workers.put(Worker())
+
+    def run(cell: Cell) -> list[Record]:
+        worker = workers.get()
+        try:
+            return list(fits(worker, cell, store, lock, options))
+        finally:
+            workers.put(worker)
+
+    records: list[Record] = []
+    try:
+        with progress() as bar, ThreadPoolExecutor(options.jobs) as pool:
+            job = bar.add_task("", total=len(cells))
+            for cell, found in zip(cells, pool.map(run, cells), strict=True):
+                bar.update(job, description=str(cell), advance=1)
+                records += found
+                if error := found[-1]["error"]:
+                    bar.console.print(f"{cell}: {error}", markup=False)
+    finally:
+        for _ in range(options.jobs):
+            workers.get().close()
     return pd.DataFrame(records)
 
 
 def fits(
-    worker: Worker,
-    bench_set: BenchSet,
-    method: Method,
-    scenario: Scenario,
-    options: argparse.Namespace,
-) -> Iterator[summary.Record]:
+    worker: Worker, cell: Cell, store: results.Store, lock: Lock, options: argparse.Namespace
+) -> Iterator[Record]:
     """Scores for each seed, up to the first failure. Without any randomness one fit is enough."""
-    y = read_classes(bench_set.path)
+    bench_set, method, scenario = cell.bench_set, cell.method, cell.scenario
+    code = results.code_of(method.package, method.settings)
     for seed in range(options.seeds if method.random or scenario != CLEAN else 1):
-        task = Task(bench_set.path, bench_set.n_clusters, method.name, scenario, seed)
-        found = summary.record(bench_set, task, worker.run(task, options.time_limit), y)
+        key = (bench_set.name, method.name, str(scenario), seed)
+        found = store.find(key, code, options.time_limit)
+        if found is None:
+            task = Task(bench_set.source, bench_set.n_clusters, method.name, scenario, seed, options.variants)
+            reply = worker.run(task, options.time_limit)
+            found = record(bench_set, task, method, reply, read_truth(bench_set.source))
+            found |= {"code": code, "time_limit": options.time_limit}
+            with lock:
+                store.add(found)
         yield found
         if found["error"]:
             return
+
+
+def with_baseline(frame: pd.DataFrame, path: Path | None) -> pd.DataFrame:
+    """The default of an earlier run as one more method, on the sets of this one."""
+    if path is None:
+        return frame
+    earlier = [found for found in results.read(path) if found["method"] == DEFAULT]
+    if not earlier:
+        raise ValueError(f"{path} has no fit of {DEFAULT}.")
+    kept = pd.DataFrame(earlier).assign(method=BASELINE)
+    return pd.concat([frame, kept[kept["set"].isin(set(frame["set"]))]], ignore_index=True)
 
 
 def progress() -> Progress:
@@ -186,13 +263,21 @@ def report(
     console: Console, frame: pd.DataFrame, bench_sets: list[BenchSet], options: argparse.Namespace
 ) -> None:
     """All tables that were asked for."""
-    for bench_set in bench_sets:
+    for bench_set in bench_sets if options.each else []:
         tables.show_set(console, bench_set, frame)
-    if options.hostile:
+    if SIGNAL_AND_NOISE in set(frame["kind"]):
         tables.show_hostile(console, frame)
-    if options.missing:
+    if ONE_VIEW_MISSING in set(frame["kind"]):
         tables.show_missing(console, frame)
-    (tables.show_ablation if options.ablation else tables.show_overall)(console, frame)
+    if options.ablation:
+        tables.show_ablation(console, frame)
+    else:
+        for group in dict.fromkeys(frame["group"]):
+            tables.show_group(console, group, frame)
+        if len(set(frame["group"])) > 1:
+            tables.show_all_groups(console, frame)
+        if "sets" in set(frame["group"]):
+            tables.show_overall(console, frame[frame["group"] == "sets"])
     tables.show_failures(console, frame)
 
 
@@ -200,6 +285,7 @@ def write_json(path: Path, frame: pd.DataFrame, options: argparse.Namespace) -> 
     """Every fit, the summary, and what it was measured with; written whole or not at all."""
     content: dict[str, Any] = {
         "settings": {
+            "half": options.half,
             "seeds": options.seeds,
             "time_limit": options.time_limit,
             "python": platform.python_version(),

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from methods import ABLATION, OURS, Method, Outcome
+from methods import Outcome
 from offers import prepare
-from peers import PEERS
-from scenarios import HARMFUL, Scenario, lacking, with_absent, with_harm
-from sets import is_kernel, read_views
+from registry import method_named
+from scenarios import Scenario, absent_view, changed, with_absent
+from sets import Source, read_views
 
 Array = np.ndarray
-METHODS: dict[str, Method] = {method.name: method for method in [*OURS, *PEERS, *ABLATION]}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 STARTING = 120.0  # seconds a worker may take to import what it needs
 
@@ -29,11 +28,12 @@ STARTING = 120.0  # seconds a worker may take to import what it needs
 class Task:
     """One fit. Of the classes it knows their number only."""
 
-    path: Path
+    source: Source
     n_clusters: int
     method: str
     scenario: Scenario
     seed: int
+    variants: Path | None = None  # a file with further methods
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Reply:
     labelings: list[Array]
     seconds: float = float("nan")
     weights: Array | None = None
+    agreement: Array | None = None  # of each view with the others, where a method reports it
     placed: Array | None = None  # labels with the samples left out of the fit predicted
     error: str = ""
 
@@ -117,21 +118,19 @@ def carry_out(task: Task) -> Reply:
 
 
 def _fit(task: Task) -> Reply:
-    method, scenario = METHODS[task.method], task.scenario
-    views = read_views(task.path)
-    n = len(views[0])
-    if scenario.kind in HARMFUL:
-        views = with_harm(views, scenario.kind, task.n_clusters, task.seed)
-    absent = lacking(n, len(views), scenario.share, task.seed)
+    method, scenario = method_named(task.method, task.variants), task.scenario
+    views = changed(read_views(task.source), scenario, task.n_clusters, task.seed, task.source.signal_view)
+    absent = absent_view(scenario, len(views[0]), len(views), task.seed)
     if scenario.share:
         views = with_absent(views, absent)
-    kept = absent < 0 if scenario.kind == "complete" else np.ones(n, dtype=bool)
-    offered = prepare([X[kept] for X in views], method.form, is_kernel(task.path), not method.incomplete)
+    kept = absent < 0 if scenario.kind == "complete" else np.ones(len(absent), dtype=bool)
+    offered = prepare([X[kept] for X in views], method.form, task.source.is_kernel, not method.incomplete)
     start = time.perf_counter()
     outcome = method.fit(offered, task.n_clusters, task.seed)
     seconds = time.perf_counter() - start
     labelings = [_scattered(labels, kept) for labels in outcome.labelings]
-    return Reply(labelings, seconds, outcome.weights, _placed(outcome, views, labelings[0], kept))
+    placed = _placed(outcome, views, labelings[0], kept)
+    return Reply(labelings, seconds, outcome.weights, outcome.agreement, placed)
 
 
 def _scattered(labels: Array, kept: Array) -> Array:

@@ -13,10 +13,11 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True)
 class Scenario:
-    """A change to the views, by kind: `clean`, the name of a harmful view, `missing` or `complete`.
+    """A change to the views, by kind: `clean`, the name of a harmful view, `signal and noise` and so on.
 
-    With `missing`, `share` of the samples lack one random view each; with `complete`, the same
-    samples are left out of the fit altogether.
+    With `signal and noise`, only one view stays, beside one of noise. With `missing`,
+    `share` of the samples lack one random view each; with `complete`, the same samples are left out of the
+    fit altogether; with `one view missing`, they all lack the same view.
     """
 
     kind: str = "clean"
@@ -27,6 +28,9 @@ class Scenario:
 
 
 CLEAN = Scenario()
+SIGNAL_AND_NOISE = "signal and noise"
+ONE_VIEW_MISSING = "one view missing"
+N_NOISE = 50  # features of the noise beside the signal
 
 
 def _noise(n_features: int) -> Callable[[list[Array], int, Generator], Array]:
@@ -57,6 +61,29 @@ def with_harm(views: list[Array], kind: str, n_clusters: int, seed: int) -> list
     """The views and a harmful one, which comes last."""
     rng = np.random.default_rng([seed, list(HARMFUL).index(kind)])
     return [*views, HARMFUL[kind](views, n_clusters, rng)]
+
+
+def signal_and_noise(views: list[Array], seed: int, signal: int | None = None) -> list[Array]:
+    """The view that is known to carry signal, or else the one with most features; and one of noise."""
+    kept = max(views, key=lambda X: X.shape[1]) if signal is None else views[signal]
+    return [kept, np.random.default_rng([seed, 100]).standard_normal((len(kept), N_NOISE))]
+
+
+def changed(
+    views: list[Array], scenario: Scenario, n_clusters: int, seed: int, signal: int | None = None
+) -> list[Array]:
+    """Views with another one added or put in the place of the rest, where the scenario asks for that."""
+    if scenario.kind in HARMFUL:
+        return with_harm(views, scenario.kind, n_clusters, seed)
+    return signal_and_noise(views, seed, signal) if scenario.kind == SIGNAL_AND_NOISE else views
+
+
+def absent_view(scenario: Scenario, n_samples: int, n_views: int, seed: int) -> Array:
+    """The view that each sample lacks under a scenario, -1 for none."""
+    absent = lacking(n_samples, n_views, scenario.share, seed)
+    if scenario.kind == ONE_VIEW_MISSING:
+        absent[absent >= 0] = seed % n_views
+    return absent
 
 
 def lacking(n_samples: int, n_views: int, share: float, seed: int) -> Array:

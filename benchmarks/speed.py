@@ -198,18 +198,19 @@ class Literal:
 def measure_digits(folder: Path) -> Iterator[Row]:
     """The default fit against peers."""
     from methods import DEFAULT
-    from peers import PEERS
+    from registry import GROUPS
     from runner import Task, Worker
     from scenarios import CLEAN
+    from sets import File
 
     with tempfile.TemporaryDirectory() as scratch, Worker() as worker:
         path = digits(folder, Path(scratch))
 
         def seconds(name: str) -> float:
-            return min(worker.run(Task(path, 10, name, CLEAN, 0), 300.0).seconds for _ in range(2))
+            return min(worker.run(Task(File(path), 10, name, CLEAN, 0), 300.0).seconds for _ in range(2))
 
         ours = seconds(DEFAULT)
-        for peer in PEERS:
+        for peer in GROUPS["peers"]:
             if peer.installed:
                 theirs = seconds(peer.name)
                 yield Row("digits", f"{path.stem}: {peer.name}", ours, theirs, "s", ours / theirs)

@@ -1,76 +1,177 @@
-"""From labels to scores, and from scores to the tables."""
+"""From the scores of fits to the tables."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from methods import DEFAULT, OURS
-from runner import Reply, Task
-from scenarios import HARMFUL, lacking
-from scipy.stats import studentized_range
-from sets import PUBLISHED, BenchSet
-from sklearn.metrics import normalized_mutual_info_score
-
-from viewloom.metrics import clustering_report
+from methods import DEFAULT, OURS, PAPER, SINGLE
+from registry import REFERENCES
+from scenarios import HARMFUL, ONE_VIEW_MISSING, SIGNAL_AND_NOISE
+from scipy.stats import spearmanr, studentized_range
+from scores import METRICS
+from sets import PUBLISHED
 
 Array = np.ndarray
-Record = dict[str, Any]
-METRICS = ["Acc", "NMI", "ARI"]
-INCOMPLETE_METRICS = ["NMI whole", "NMI placed"]  # on samples with all views; with the others predicted
+IMAGING, FDG = slice(0, 3), 2  # of the simulated cohorts' views: vbm, freesurfer, fdg, snp
+N_BOOTSTRAP = 4000
 LARGE = 1000  # samples from which a set counts for the comparison of speed
 NEAR = 0.02  # NMI by which a peer may fall behind and still be compared in speed
 
 
-def record(bench_set: BenchSet, task: Task, reply: Reply, y: Array) -> Record:
-    """Scores of one fit, with what is needed to find it again."""
-    found: Record = {
-        "set": bench_set.name,
-        "n": bench_set.n_samples,
-        "method": task.method,
-        "scenario": str(task.scenario),
-        "kind": task.scenario.kind,
-        "share": task.scenario.share,
-        "seed": task.seed,
-        "seconds": reply.seconds,
-        "weights": None if reply.weights is None else [float(w) for w in reply.weights],
-        "error": reply.error,
-    }
-    if reply.error:
-        return found | dict.fromkeys([*METRICS, *INCOMPLETE_METRICS], float("nan"))
-    return found | _scores(reply, y) | _incomplete_scores(bench_set, task, reply, y)
-
-
-def _scores(reply: Reply, y: Array) -> dict[str, float]:
-    """Means over labelings. Samples without a label count as wrong, and as a cluster of their own."""
-    reports = [clustering_report(y, labels) for labels in reply.labelings]
-    scores = {name: float(np.mean([report[name] for report in reports])) for name in METRICS}
-    kept = reply.labelings[0] >= 0
-    if not kept.all():
-        scores["Acc"] = clustering_report(y[kept], reply.labelings[0][kept])["Acc"] * float(kept.mean())
-    return scores
-
-
-def _incomplete_scores(bench_set: BenchSet, task: Task, reply: Reply, y: Array) -> dict[str, float]:
-    """NMI on the samples that have all views, and with the others predicted."""
-    whole = lacking(bench_set.n_samples, bench_set.n_views, task.scenario.share, task.seed) < 0
-    placed = reply.placed
-    return {
-        "NMI whole": float(normalized_mutual_info_score(y[whole], reply.labelings[0][whole])),
-        "NMI placed": np.nan if placed is None else float(normalized_mutual_info_score(y, placed)),
-    }
-
-
 def clean(frame: pd.DataFrame) -> pd.DataFrame:
-    """Fits on the views as they are."""
-    return frame[frame["kind"] == "clean"]
+    """Fits on the views as they are, of methods that the tables show."""
+    return frame[(frame["kind"] == "clean") & (frame["method"] != SINGLE)]
 
 
 def by_set(frame: pd.DataFrame, column: str) -> pd.DataFrame:
     """Means over seeds, sets in rows and methods in columns; NaN where a method failed."""
     return frame.pivot_table(
         column, "set", "method", aggfunc=lambda x: x.mean(skipna=False), sort=False, dropna=False
+    )
+
+
+def labelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sets with known classes: those where any method has an NMI."""
+    scored = frame.groupby("set")["NMI"].transform(lambda nmi: nmi.notna().any())
+    return frame[scored]
+
+
+def regret(scores: pd.DataFrame, references: Sequence[str] = REFERENCES) -> pd.DataFrame:
+    """Best score among the references on each set (rows) less that of each method (columns).
+
+    Negative where a method beats them all. References that were not run are left out.
+    """
+    best = scores[[name for name in references if name in scores]].max(axis=1)
+    return -scores.sub(best, axis=0)
+
+
+def standing(frame: pd.DataFrame, metric: str = "NMI") -> pd.DataFrame:
+    """Mean score, mean rank, mean and worst regret of every method, best rank first."""
+    scores = by_set(clean(frame), metric).dropna(how="all")
+    lost = regret(scores)
+    table = pd.DataFrame({metric: scores.mean(), "rank": ranks(scores).mean(), "regret": lost.mean()})
+    table["worst"] = lost.max()
+    table["on"] = [lost[name].idxmax() if lost[name].notna().any() else "-" for name in lost]
+    table["seconds"] = by_set(clean(frame), "seconds").loc[scores.index].mean()
+    table["sets"] = scores.notna().sum()
+    return table.sort_values("rank")
+
+
+def paired(
+    scores: pd.DataFrame, units: pd.Series | None = None, against: str = DEFAULT, seed: int = 0
+) -> pd.DataFrame:
+    """Score of each method less that of another, mean over sets, with a 95 % bootstrap interval.
+
+    The bootstrap draws `units` (of each set, by its name): sets of one simulated cohort are drawn together.
+    """
+    differences = scores.drop(columns=against).sub(scores[against], axis=0)
+    of_set = pd.Series(scores.index, scores.index) if units is None else units.reindex(scores.index)
+    rows = {
+        name: _paired_row(values[values.notna()], of_set[values.notna()], seed)
+        for name, values in differences.items()
+    }
+    columns = ["difference", "low", "high", "better", "worse", "sets"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+
+def _paired_row(values: pd.Series, units: pd.Series, seed: int) -> tuple[float, float, float, int, int, int]:
+    if values.empty:
+        return (np.nan, np.nan, np.nan, 0, 0, 0)
+    low, high = bootstrap_interval(values.to_numpy(), units.to_numpy(), seed)
+    better, worse = int((values > 0.01).sum()), int((values < -0.01).sum())
+    return (float(values.mean()), low, high, better, worse, len(values))
+
+
+def bootstrap_interval(values: Array, units: Array, seed: int = 0) -> tuple[float, float]:
+    """95 % interval of the mean, units drawn with replacement."""
+    codes = np.unique(units.astype(str), return_inverse=True)[1]
+    totals, counts = np.bincount(codes, values), np.bincount(codes)
+    draws = np.random.default_rng(seed).integers(len(counts), size=(N_BOOTSTRAP, len(counts)))
+    means = totals[draws].sum(axis=1) / counts[draws].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def by_block(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over the simulated cohorts, kinds of task in columns; stage is eta squared."""
+    frame = clean(frame)
+    nmi = frame.pivot_table("NMI", "method", "block", sort=False)
+    stage = frame[frame["stage"].notna()].pivot_table("stage", "method", "block", sort=False)
+    return nmi.join(stage.rename(columns=lambda block: block.replace("diagnosis", "stage")))
+
+
+def weights_against_views(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlation with the NMI of single views, mean over sets of three views or more.
+
+    Of the view weights and of the reported agreement; how often the heaviest view is the best one; on
+    simulated cohorts, how often FDG is not the lightest imaging view.
+    """
+    single = frame[frame["method"] == SINGLE].dropna(subset="single").set_index("set")["single"]
+    single = single[single.map(len) >= 3]
+    fits = clean(frame)[lambda f: f["set"].isin(single.index) & f["weights"].notna()].copy()
+    fits["views"] = fits["set"].map(single)
+    fits = fits[fits["weights"].map(len) == fits["views"].map(len)]
+    fits["weights rho"] = [_spearman(w, s) for w, s in zip(fits["weights"], fits["views"], strict=True)]
+    fits["agreement rho"] = [_spearman(a, s) for a, s in zip(fits["agreement"], fits["views"], strict=True)]
+    fits["heaviest is best"] = [
+        float(np.argmax(w) == np.argmax(s)) for w, s in zip(fits["weights"], fits["views"], strict=True)
+    ]
+    fits["FDG not lightest"] = [
+        _fdg_not_lightest(w) if group == "simulated" else np.nan
+        for w, group in zip(fits["weights"], fits["group"], strict=True)
+    ]
+    columns = ["weights rho", "agreement rho", "heaviest is best", "FDG not lightest"]
+    table = fits.groupby(["method", "set"], sort=False)[columns].mean().groupby("method", sort=False).mean()
+    table["sets"] = fits.groupby("method")["set"].nunique()
+    return table.dropna(axis=1, how="all")
+
+
+def _spearman(values: object, single: Sequence[float]) -> float:
+    """Rank correlation; NaN where there is nothing to compare, 0 where all values are equal."""
+    if not isinstance(values, list) or len(values) != len(single):
+        return np.nan
+    if np.ptp(values) < 1e-9 or np.ptp(single) < 1e-9:
+        return 0.0
+    return float(spearmanr(values, single).statistic)
+
+
+def _fdg_not_lightest(weights: Sequence[float]) -> float:
+    return float(np.argmin(weights[IMAGING]) != FDG)
+
+
+def survival(frame: pd.DataFrame) -> pd.DataFrame:
+    """-log10 p of the log-rank test on each cohort with survival, and the mean C-index out of sample."""
+    frame = clean(frame)
+    frame = frame[frame["C-index"].notna()].assign(evidence=lambda f: -np.log10(f["log-rank p"].clip(1e-16)))
+    if frame.empty:
+        return pd.DataFrame()
+    table = by_set(frame, "evidence").T.add_prefix("-log10 p ")
+    return table.join(by_set(frame, "C-index").T.add_prefix("C-index ")).assign(
+        **{"C-index": by_set(frame, "C-index").mean()}
+    )
+
+
+def signal_and_noise(frame: pd.DataFrame) -> pd.DataFrame:
+    """A view of signal beside one of noise: weight of the signal view, mean and least."""
+    fits = frame[(frame["kind"] == SIGNAL_AND_NOISE) & frame["weights"].notna()].copy()
+    fits["signal"] = fits["weights"].map(lambda w: w[0])
+    groups = fits.groupby("method", sort=False)
+    table = groups.agg(NMI=("NMI", "mean"), mean=("signal", "mean"), least=("signal", "min"))
+    table["on"] = fits.loc[groups["signal"].idxmin().to_numpy(), "set"].to_numpy()
+    table["below half"] = groups["signal"].agg(lambda w: float((w < 0.5 - 1e-9).mean()))
+    table["fits"] = groups.size()
+    return table
+
+
+def one_view_missing(frame: pd.DataFrame) -> pd.DataFrame:
+    """NMI with a share of one view missing, and what that costs against nothing missing."""
+    fits = frame[frame["kind"] == ONE_VIEW_MISSING]
+    lost = by_set(fits, "NMI")
+    whole = by_set(clean(frame[frame["set"].isin(set(fits["set"]))]), "NMI")[lost.columns]
+    return pd.DataFrame(
+        {"nothing missing": whole.mean(), "missing": lost.mean(), "loss": (whole - lost).mean()}
     )
 
 
@@ -91,7 +192,7 @@ def ranks(nmi: pd.DataFrame) -> pd.DataFrame:
 
 def overall(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over the sets that a method finished, mean rank over all sets, and wins; best rank first."""
-    frame = clean(frame)
+    frame = labelled(clean(frame))
     nmi = by_set(frame, "NMI")
     table = pd.DataFrame({metric: by_set(frame, metric).mean() for metric in METRICS})
     table["rank"] = ranks(nmi).mean()
@@ -125,7 +226,7 @@ def speed(frame: pd.DataFrame) -> str:
     if DEFAULT not in set(large["method"]):
         return f"Speed: no set with at least {LARGE} samples, or {DEFAULT} was not run."
     nmi, seconds = by_set(large, "NMI").mean(skipna=False), by_set(large, "seconds").sum(skipna=False)
-    peers = nmi.index.difference([method.name for method in OURS])
+    peers = nmi.index.difference([method.name for method in [*OURS, *PAPER]])
     near = [peer for peer in peers if nmi[peer] >= nmi[DEFAULT] - NEAR]
     count = large["set"].nunique()
     where = f"On the {count} sets with at least {LARGE} samples {DEFAULT} (NMI {nmi[DEFAULT]:.3f})"

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 import summary
 from methods import DEFAULT, Method
+from registry import REFERENCES
 from rich.console import Console
 from rich.table import Table
+from scores import METRICS
 from sets import BenchSet
 
 WIDTH = 120  # where the output is not a terminal
-TWO_DIGITS = ("rank", "seconds", "of equal", "least", "share")
+TWO_DIGITS = ("rank", "seconds", "of equal", "share", "weights rho", "agreement rho")
 
 
 def make_console() -> Console:
@@ -48,7 +50,7 @@ def show_set(console: Console, bench_set: BenchSet, frame: pd.DataFrame) -> None
     """Scores of all methods on one set."""
     scores = summary.of_one_set(frame, bench_set.name)
     shown = pd.DataFrame(index=scores.index)
-    for metric in summary.METRICS:
+    for metric in METRICS:
         shown[metric] = [
             _with_spread(mean, spread)
             for mean, spread in zip(scores[metric], scores[f"{metric} spread"], strict=True)
@@ -65,6 +67,47 @@ def _with_spread(mean: float, spread: float) -> str:
     if pd.isna(mean):
         return "failed"
     return f"{mean:.3f}" if pd.isna(spread) else f"{mean:.3f} ± {spread:.3f}"
+
+
+def show_group(console: Console, group: str, frame: pd.DataFrame) -> None:
+    """Mean, rank and regret, survival, weights against single views, paired differences of one group."""
+    part = frame[frame["group"] == group]
+    run = [name for name in REFERENCES if name in set(part["method"])]
+    title = f"{group}: means, ranks, and regret against the best of {', '.join(run)}"
+    show(console, title, summary.standing(part), "method")
+    if group == "simulated":
+        title = "simulated: NMI of diagnosis and subtypes, eta squared of stage"
+        show(console, title, summary.by_block(part), "method")
+    if not (survival := summary.survival(part)).empty:
+        title = f"{group}: survival told by clusters that were found without it (C-index out of sample)"
+        show(console, title, survival, "method")
+    show_weights(console, group, part)
+    show_paired(console, group, part)
+
+
+def show_weights(console: Console, group: str, part: pd.DataFrame) -> None:
+    """What weights and reported agreement say of single views."""
+    table = summary.weights_against_views(part) if "single" in part else pd.DataFrame()
+    if not table.empty:
+        title = f"{group}: rank correlation with single-view NMI (three views or more)"
+        show(console, title, table, "method")
+
+
+def show_paired(console: Console, group: str, part: pd.DataFrame) -> None:
+    """Differences of NMI to the default over the sets."""
+    scores = summary.by_set(summary.clean(part), "NMI").dropna(how="all")
+    if DEFAULT in scores and scores.shape[1] > 1:
+        title = f"{group}: NMI less that of {DEFAULT}, 95 % bootstrap interval; sets that differ by 0.01"
+        units = part.drop_duplicates("set").set_index("set")["unit"]
+        show(console, title, summary.paired(scores, units), "method")
+
+
+def show_all_groups(console: Console, frame: pd.DataFrame) -> None:
+    """All sets together: the figures to bring down."""
+    title = "all groups: means, ranks and regret over all sets with known classes"
+    show(console, title, summary.standing(frame), "method")
+    show_weights(console, "all groups", frame)
+    show_paired(console, "all groups", frame)
 
 
 def show_overall(console: Console, frame: pd.DataFrame) -> None:
@@ -112,12 +155,16 @@ def show_hostile(console: Console, frame: pd.DataFrame) -> None:
     """What harmful views cost, and whether their weight is the least."""
     title = "A harmful view added: loss of NMI, weight, weight over equal share, how often it is the least"
     show(console, title, summary.hostile(frame))
+    title = "A view of signal beside one of noise: NMI, and the weight of the signal view"
+    show(console, title, summary.signal_and_noise(frame), "method")
     if DEFAULT in set(frame["method"]):
         show(console, f"NMI of {DEFAULT} with each harmful view", summary.hostile_by_set(frame), "set")
 
 
 def show_missing(console: Console, frame: pd.DataFrame) -> None:
     """Using all subjects against dropping the incomplete ones."""
+    title = "A share of subjects lacks the same view: NMI"
+    show(console, title, summary.one_view_missing(frame), "method")
     show(console, "A share of subjects lacks one random view: NMI", summary.missing(frame))
     console.print(
         "Complete case: fitted on whole subjects only and scored on all, the dropped ones as one cluster of "

@@ -2,8 +2,9 @@
 Where the published form fails
 ==============================
 
-``KernelMultiviewNMF.paper`` is the published form to the letter. Each failure below is shown on data in
-which the default finds the planted groups. :doc:`/published` says why each one happens, and
+``KernelMultiviewNMF.paper`` is the published form to the letter, with the published settings. Each failure
+below is shown on data in which the default finds the planted groups. :doc:`/published` says why each one
+happens, and how far the published form gets where its grid is searched (``vl.select(views, paper=True)``);
 ``tests/models/test_failures.py`` holds all of them.
 """
 

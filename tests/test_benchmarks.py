@@ -10,13 +10,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import fusion
+import methods
 import quality
+import results
 import scenarios
 import summary
+from methods import ABLATION, DEFAULT, SINGLE
 from offers import prepare
+from registry import REFERENCES, method_named
 from runner import Reply, Task, Worker, carry_out
 from scenarios import CLEAN, Scenario, lacking, with_absent, with_harm
-from sets import find_sets, read_classes, read_views
+from scores import class_scores, eta_squared, record
+from sets import File, Simulated, find_sets, halves, members, read_truth, read_views
+from sklearn.metrics import adjusted_rand_score
+from survival_scores import c_index, held_out_c_index, survival_scores
 
 N, K = 60, 3
 
@@ -37,15 +45,33 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def cohorts(folder):
+    """A patient cohort with survival, an unknown class, missing values and a constant feature."""
+    (folder / "cohorts").mkdir()
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(K), N // K)
+    first, second = blobs(rng, y, 5), blobs(rng, y, 4)
+    first[3, 1] = np.nan
+    first[:, 2] = 7.0
+    time = rng.exponential(1.0 + 5.0 * y)
+    classes = np.where(np.arange(N) == 0, -1, y)
+    third = blobs(rng, y, 3)
+    views = {"view0": first, "view1": second, "view2": third}
+    np.savez(folder / "cohorts" / "patients.npz", **views, y=classes, time=time, event=np.ones(N))
+    return folder
+
+
 def task(folder, method="viewloom", scenario=CLEAN, name="made_up"):
-    return Task(folder / f"{name}.npz", K, method, scenario, seed=0)
+    return Task(File(folder / f"{name}.npz"), K, method, scenario, seed=0)
 
 
 def scores(**columns):
     """A frame of fits: method to NMI per set."""
     return pd.DataFrame(
         [
-            {"set": f"s{i}", "n": 2000, "method": method, "kind": "clean", "scenario": "clean", "seed": 0}
+            {"set": f"s{i}", "group": "sets", "block": "sets", "unit": f"s{i}", "n": 2000, "method": method}
+            | {"kind": "clean", "scenario": "clean", "seed": 0, "agreement": None, "stage": np.nan}
             | {"share": 0.0, "Acc": nmi, "NMI": nmi, "ARI": nmi, "seconds": 1.0, "weights": None, "error": ""}
             for method, values in columns.items()
             for i, nmi in enumerate(values)
@@ -55,7 +81,8 @@ def scores(**columns):
 
 def test_whole_run(folder, capsys):
     """Clean, hostile and incomplete runs, their tables, the figure and the file."""
-    options = ["--data", str(folder), "--seeds", "1", "--methods", "viewloom,k-means (concatenated)"]
+    options = ["--data", str(folder), "--groups", "sets", "--half", "all", "--seeds", "1"]
+    options += ["--methods", "viewloom,k-means (concatenated)"]
     outputs = ["--json", str(folder / "out.json"), "--figure", str(folder / "out.png")]
     assert quality.main([*options, *outputs, "--hostile", "--missing", "0.3"]) == 0
     printed = capsys.readouterr().out
@@ -67,8 +94,10 @@ def test_whole_run(folder, capsys):
     assert set(fits[fits["set"] == "made_up"]["scenario"]) == {
         "clean",
         *scenarios.HARMFUL,
+        "signal and noise",
         "missing 0.3",
         "complete 0.3",
+        "one view missing 0.3",
     }
     assert (fits["error"] == "").all()
     assert content["summary"]["viewloom"]["NMI"] > 0.9
@@ -76,9 +105,10 @@ def test_whole_run(folder, capsys):
 
 
 def test_ablation_has_a_row_per_idea(folder, capsys):
-    assert quality.main(["--data", str(folder), "--sets", "made_up", "--seeds", "1", "--ablation"]) == 0
+    options = ["--data", str(folder), "--groups", "sets", "--half", "all", "--sets", "made_up"]
+    assert quality.main([*options, "--seeds", "1", "--ablation"]) == 0
     printed = capsys.readouterr().out
-    assert all(method.name in printed for method in quality.ABLATION)
+    assert all(method.name in printed for method in ABLATION)
 
 
 @pytest.mark.parametrize(
@@ -88,18 +118,22 @@ def test_ablation_has_a_row_per_idea(folder, capsys):
         (["--sets", "moon"], "No set is called moon"),
         (["--methods", "magic"], "No method is called magic"),
         (["--json", "nowhere/out.json"], "No folder nowhere"),
+        (["--groups", "planets"], "No group is called planets"),
+        (["--half", "development"], "Nothing in the development half of sets"),
+        (["--tables"], "name that file with --out"),
     ],
 )
 def test_what_is_not_there_is_named(folder, capsys, options, message):
-    assert quality.main(["--data", str(folder), *options]) == 2
+    common = ["--data", str(folder), "--groups", "sets", "--half", "all"]
+    assert quality.main([*common, *options]) == 2
     assert message in capsys.readouterr().out
 
 
 def test_classes_do_not_reach_the_methods(folder):
     """With other classes in the file the labels stay the same."""
     before = carry_out(task(folder))
-    y = np.random.default_rng(1).permutation(read_classes(folder / "made_up.npz"))
-    views = read_views(folder / "made_up.npz")
+    y = np.random.default_rng(1).permutation(File(folder / "made_up.npz").truth().y)
+    views = read_views(File(folder / "made_up.npz"))
     read_views.cache_clear()
     np.savez(folder / "made_up.npz", view0=views[0], view1=views[1], y=y)
     np.testing.assert_array_equal(before.labelings[0], carry_out(task(folder)).labelings[0])
@@ -112,16 +146,247 @@ def test_time_limit_ends_a_fit_but_not_the_run(folder):
 
 
 def test_error_of_a_method_is_its_result(folder):
-    bad = Task(folder / "made_up.npz", N + 1, "viewloom", CLEAN, 0)
-    assert carry_out(bad).error.startswith("ValueError: n_clusters=61")
+    bad = Task(File(folder / "made_up.npz"), N + 1, "viewloom", CLEAN, 0)
+    assert carry_out(bad).error.startswith("InputError: n_clusters=61")
 
 
-@pytest.mark.parametrize("method", ["SNF", "NEMO", "polyview NMF", "mvlearn co-training"])
+@pytest.mark.parametrize("method", ["SNF", "NEMO", "EEIMVC", "spectral (mean graph)", "MOFA + k-means"])
+def test_peers_find_planted_clusters(folder, method):
+    pytest.importorskip(method_named(method).package)
+    reply = carry_out(task(folder, method))
+    assert reply.error == ""
+    y = File(folder / "made_up.npz").truth().y
+    assert adjusted_rand_score(y, reply.labelings[0]) > 0.9
+
+
+@pytest.mark.parametrize("method", ["polyview NMF", "mvlearn co-training", "LFIMVC"])
 def test_peers_that_are_installed_run(folder, method):
-    pytest.importorskip({"SNF": "snf", "NEMO": "imml"}.get(method, method.split()[0]))
+    pytest.importorskip(method_named(method).package)
     reply = carry_out(task(folder, method))
     assert reply.error == ""
     assert len(reply.labelings[0]) == N
+
+
+@pytest.mark.parametrize("method", ["NEMO", "EEIMVC"])
+def test_methods_for_incomplete_views_use_everybody(folder, method):
+    """A third of the samples lack a view, and their clusters are found with the other."""
+    reply = carry_out(task(folder, method, Scenario("missing", 0.3)))
+    y = File(folder / "made_up.npz").truth().y
+    assert adjusted_rand_score(y, reply.labelings[0]) > 0.8
+
+
+def test_nemo_and_snf_are_those_of_other_packages(folder, monkeypatch):
+    """The graphs of iMML and snfpy, where they are installed (snfpy needs an argument's old name)."""
+    imml, compute = pytest.importorskip("imml.cluster"), pytest.importorskip("snf.compute")
+    views = prepare(read_views(File(folder / "made_up.npz")), "scaled", is_kernel=False, impute=True).views
+    theirs = imml.NEMO(n_clusters=K, random_state=0).fit([X.copy() for X in views]).affinity_matrix_
+    ours = fusion.nemo(views)
+    assert np.corrcoef(np.asarray(theirs).ravel(), ours.ravel())[0, 1] > 0.95
+    monkeypatch.setattr(compute, "check_array", lambda X, **settings: np.array(X))
+    theirs = compute.snf(compute.make_affinity(views))
+    assert np.corrcoef(theirs.ravel(), fusion.snf(views).ravel())[0, 1] > 0.99
+
+
+def test_rows_of_a_fused_graph_keep_their_neighbours():
+    W = np.array([[3.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, 3.0]])
+    np.testing.assert_allclose(fusion.nearest(W, 2).toarray()[0], [0.6, 0.0, 0.4])
+
+
+def test_halves_are_disjoint_and_complete(data_dir):
+    """Every set and cohort is in exactly one half, and every name in the file is there."""
+    for group, parts in halves().items():
+        assert not set(parts["development"]) & set(parts["confirmation"])
+        assert members(group, "all") == [*parts["development"], *parts["confirmation"]]
+    for group, folder in (("sets", data_dir), ("cohorts", data_dir / "cohorts")):
+        found, _ = find_sets(data_dir, [group])
+        assert sorted(one.name for one in found) == sorted(members(group, "all"))
+        assert folder.is_dir()
+
+
+def test_simulated_cohorts_come_adjusted_and_raw_with_everybody_and_with_patients():
+    found, _ = find_sets(Path("nowhere"), ["simulated"], "development")
+    assert {one.block for one in found} == {
+        f"{kind} {how}" for kind in ("diagnosis", "subtypes") for how in ("adjusted", "raw")
+    }
+    assert {one.unit for one in found} == {f"seed {seed}" for seed in members("simulated", "development")}
+    raw, adjusted = Simulated(0, False, False), Simulated(0, False, True)
+    healthy = raw.truth().y == 0
+    assert abs(adjusted.views()[0][healthy].mean()) < 1e-9 < abs(raw.views()[0][healthy].mean())
+    np.testing.assert_array_equal(adjusted.views()[3], raw.views()[3])  # genes are left alone
+    assert (
+        len(Simulated(0, True, False).views()[0]) == len(Simulated(0, True, False).truth().y) < len(healthy)
+    )
+
+
+def test_cohorts_have_survival_and_unknown_classes(cohorts):
+    [patients], _ = find_sets(cohorts, ["cohorts"])
+    assert patients.n_clusters == K
+    views, truth = read_views(patients.source), read_truth(patients.source)
+    assert [X.shape[1] for X in views] == [4, 4, 3]
+    assert not np.isnan(views[0]).any()
+    labels = np.where(truth.y < 0, 0, truth.y)
+    found = record(patients, task(cohorts), method_named(DEFAULT), Reply([labels]), truth)
+    assert found["NMI"] == pytest.approx(1.0)
+    assert found["log-rank p"] < 1e-3
+    assert found["C-index"] > 0.6
+
+
+def test_survival_of_random_clusters_is_at_chance():
+    rng = np.random.default_rng(0)
+    time, event, labels = rng.exponential(size=400), np.ones(400), rng.integers(3, size=400)
+    assert held_out_c_index(labels, time, event == 1) == pytest.approx(0.5, abs=0.05)
+    by_time = np.digitize(time, np.quantile(time, [1 / 3, 2 / 3]))
+    assert survival_scores(by_time, time, event)["C-index"] > 0.8
+
+
+def test_c_index_counts_comparable_pairs():
+    """Of three subjects the second is censored: only pairs with the first event can be compared."""
+    time, event = np.array([1.0, 2.0, 3.0]), np.array([True, False, True])
+    assert c_index(np.array([2.0, 1.0, 0.0]), time, event) == 1.0
+    assert c_index(np.array([1.0, 1.0, 2.0]), time, event) == 0.25
+
+
+def test_eta_squared():
+    assert eta_squared(np.array([0, 0, 1, 1]), np.array([1.0, 1.0, 3.0, 3.0])) == 1.0
+    assert eta_squared(np.array([0, 1, 0, 1]), np.array([1.0, 1.0, 3.0, 3.0])) == 0.0
+
+
+def test_an_oracle_takes_the_best_labeling_others_the_mean():
+    y = np.repeat([0, 1], 10)
+    labelings = [y, np.zeros(20, dtype=int)]
+    assert class_scores(labelings, y, "best")["NMI"] == pytest.approx(1.0)
+    assert class_scores(labelings, y, "mean")["NMI"] == pytest.approx(0.5)
+
+
+def test_regret_is_against_the_best_reference_of_each_set():
+    table = pd.DataFrame({DEFAULT: [0.5, 0.9], "NEMO": [0.7, 0.6], "other": [0.9, 0.1]}, index=["a", "b"])
+    lost = summary.regret(table)
+    np.testing.assert_allclose(lost[DEFAULT], [0.2, 0.0])
+    np.testing.assert_allclose(lost["other"], [-0.2, 0.8])  # no reference: it sets no mark
+    assert {DEFAULT, "NEMO", "SNF"} <= set(REFERENCES)
+
+
+def test_standing_names_the_worst_set():
+    table = summary.standing(scores(**{DEFAULT: [0.5, 0.9], "NEMO": [0.7, 0.6]}))
+    assert table.loc[DEFAULT, "on"] == "s0"
+    assert table.loc["NEMO", ["regret", "worst"]].tolist() == pytest.approx([0.15, 0.3])
+    assert table["rank"].tolist() == [1.5, 1.5]
+
+
+def test_paired_differences_and_their_interval():
+    rng = np.random.default_rng(0)
+    base = rng.uniform(size=40)
+    table = pd.DataFrame({DEFAULT: base, "better": base + 0.1, "noisy": base + rng.normal(0.0, 0.1, 40)})
+    found = summary.paired(table)
+    np.testing.assert_allclose(found.loc["better", ["difference", "low", "high"]].astype(float), 0.1)
+    assert found.loc["noisy", "low"] < 0.0 < found.loc["noisy", "high"]
+    assert found.loc["better", ["better", "worse", "sets"]].tolist() == [40, 0, 40]
+
+
+def test_sets_of_one_unit_are_drawn_together():
+    """Ten sets that are copies of two have the interval of two."""
+    values = np.repeat([0.0, 1.0], 5)
+    together = summary.bootstrap_interval(values, np.repeat(["a", "b"], 5))
+    apart = summary.bootstrap_interval(values, np.arange(10))
+    assert together == (0.0, 1.0)
+    assert 0.0 < apart[0] < apart[1] < 1.0
+
+
+def test_weights_are_compared_with_single_views():
+    frame = scores(**{DEFAULT: [0.9], SINGLE: [0.5]})
+    frame["single"] = [None, [0.1, 0.2, 0.3]]
+    frame["weights"] = [[0.2, 0.3, 0.5], None]
+    frame["agreement"] = [[0.9, 0.5, 0.1], None]
+    found = summary.weights_against_views(frame).loc[DEFAULT]
+    assert found[["weights rho", "agreement rho", "heaviest is best"]].tolist() == pytest.approx(
+        [1.0, -1.0, 1.0]
+    )
+
+
+def test_signal_beside_noise_is_the_first_view():
+    views = [np.zeros((N, 3)), np.ones((N, 9))]
+    signal, noise = scenarios.signal_and_noise(views, seed=0)
+    assert signal is views[1]
+    assert noise.shape == (N, scenarios.N_NOISE)
+    assert scenarios.signal_and_noise(views, seed=0, signal=0)[0] is views[0]
+
+
+def test_one_view_is_missing_from_a_share_of_samples():
+    absent = scenarios.absent_view(Scenario(scenarios.ONE_VIEW_MISSING, 0.3), 50, 3, seed=4)
+    assert np.unique(absent).tolist() == [-1, 1]
+    assert (absent == 1).sum() == 15
+
+
+def test_a_run_goes_on_where_it_stopped(folder, capsys, monkeypatch):
+    out = folder / "fits.jsonl"
+    options = ["--data", str(folder), "--groups", "sets", "--half", "all", "--sets", "made_up"]
+    options += ["--methods", "k-means (concatenated),NEMO", "--seeds", "2", "--out", str(out)]
+    assert quality.main(options) == 0
+    lines = out.read_text().splitlines()
+    assert len(lines) == 4
+    out.write_text("\n".join(lines[:3]) + "\n" + lines[3][:40])  # cut off in the last line
+    monkeypatch.setattr(quality.Worker, "run", _counted(quality.Worker.run, calls := []))
+    assert quality.main(options) == 0
+    assert len(calls) == 1
+    assert quality.main(["--tables", "--out", str(out)]) == 0
+    assert len(calls) == 1
+    assert "NEMO" in capsys.readouterr().out
+
+
+def _counted(function, calls):
+    def counted(*arguments):
+        calls.append(arguments)
+        return function(*arguments)
+
+    return counted
+
+
+def test_fits_of_other_code_and_failures_of_shorter_limits_are_repeated(tmp_path):
+    store = results.Store(tmp_path / "fits.jsonl")
+    fit = {"set": "a", "method": "m", "scenario": "clean", "seed": 0, "code": "1", "time_limit": 10.0}
+    store.add({**fit, "error": "no result within 10 s"})
+    key = results.key_of(fit)
+    assert store.find(key, "1", 10.0)
+    assert store.find(key, "2", 10.0) is None
+    assert store.find(key, "1", 60.0) is None
+
+
+def test_settings_of_a_method_are_part_of_its_code():
+    assert results.code_of("viewloom", "a") != results.code_of("viewloom", "b")
+
+
+def test_variants_of_a_file_are_measured(folder, capsys):
+    (folder / "variants.py").write_text(
+        "from methods import viewloom\nMETHODS = [viewloom('equal weights', gamma=0.0)]\n"
+    )
+    options = [
+        "--data",
+        str(folder),
+        "--groups",
+        "sets",
+        "--half",
+        "all",
+        "--sets",
+        "made_up",
+        "--seeds",
+        "1",
+    ]
+    options += ["--methods", "viewloom", "--variants", str(folder / "variants.py")]
+    out = ["--out", str(folder / "fits.jsonl")]
+    assert quality.main([*options, *out]) == 0
+    assert "equal weights" in capsys.readouterr().out
+    assert quality.main([*options, "--baseline", str(folder / "fits.jsonl")]) == 0
+    assert "viewloom (baseline)" in capsys.readouterr().out
+
+
+def test_published_form_searched_and_with_its_best_setting(folder, monkeypatch):
+    """Of two settings; searched without labels it has one labeling, the oracle has one per setting."""
+    monkeypatch.setattr(methods, "PAPER_GRID", {"lam": [10.0], "theta": [0.001, 1.0]})
+    searched, oracle = (carry_out(task(folder, f"published form ({how})")) for how in ("searched", "oracle"))
+    assert [len(reply.labelings) for reply in (searched, oracle)] == [1, 2]
+    y = File(folder / "made_up.npz").truth().y
+    assert adjusted_rand_score(y, searched.labelings[0]) > 0.9
+    assert method_named("published form (oracle)").pooling == "best"
 
 
 def test_failure_takes_the_last_rank_and_is_printed():
@@ -149,11 +414,13 @@ def test_speed_is_compared_with_peers_of_like_quality():
 
 
 def test_dropped_subjects_count_as_wrong(folder):
-    [bench_set], _ = find_sets(folder, ["made_up"])
+    [bench_set], _ = find_sets(folder, ["sets"], names=["made_up"])
     scenario = Scenario("complete", 0.5)
-    y = read_classes(bench_set.path)
+    truth = read_truth(bench_set.source)
+    y = truth.y
     labels = np.where(lacking(N, 2, 0.5, 0) < 0, y, -1)
-    found = summary.record(bench_set, task(folder, scenario=scenario), Reply([labels], placed=y), y)
+    method, reply = method_named(DEFAULT), Reply([labels], placed=y)
+    found = record(bench_set, task(folder, scenario=scenario), method, reply, truth)
     assert found["Acc"] == 0.5
     assert found["NMI"] < 1.0
     assert found["NMI whole"] == found["NMI placed"] == 1.0

@@ -5,7 +5,8 @@ import pytest
 
 from viewloom import compare
 from viewloom.data import simulated as simulate
-from viewloom.evaluation.comparison import ORACLE, SCORES, method_names
+from viewloom.evaluation import comparison
+from viewloom.evaluation.comparison import ORACLE, PUBLISHED_ORACLE, SCORES, SEARCHED, method_names
 
 
 @pytest.fixture(scope="module")
@@ -15,14 +16,16 @@ def toy():
 
 @pytest.fixture(scope="module")
 def full(toy):
-    return compare(*toy, seeds=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "PAPER_GRID", {"lam": [10.0], "theta": [0.001, 1.0]})  # two of its settings
+        return compare(*toy, seeds=1)
 
 
 def test_every_method_of_the_paper_and_ours_has_a_row(full, toy):
     views, _ = toy
     names = list(full.table.index)
     assert names[: views.n_views + 1] == [*(f"SV {name}" for name in views.names), "SV (mean)"]
-    for name in ("CNMF", "MNMF", "AWMNMF", "published form", "k-means", "ours, linear", "ours, Gaussian"):
+    for name in ("CNMF", "MNMF", "AWMNMF", "published settings", "k-means", "ours, linear", "ours, Gaussian"):
         assert name in names
     assert {f"ours, polynomial d={d}" for d in (1, 2, 3)} <= set(names)
     assert set(method_names(views)) | {"SV (mean)"} == set(names)
@@ -45,6 +48,14 @@ def test_single_view_mean_is_the_mean_of_the_single_views(full, toy):
 
 def test_the_oracle_is_never_below_a_width_of_the_grid(full):
     assert full.table.loc[ORACLE, "Acc"] >= full.table.loc["ours, Gaussian", "Acc"]
+
+
+def test_the_published_form_is_shown_with_its_settings_searched_and_chosen_with_labels(full):
+    """Its theta = 1 puts everybody into one cluster; a search without labels finds the planted ones."""
+    nmi = full.table["NMI"]
+    for init in ("kkmeans", "random"):
+        assert nmi[PUBLISHED_ORACLE[init]] >= nmi[SEARCHED[init]] - 1e-9
+    assert nmi[SEARCHED["kkmeans"]] > nmi["published settings"] + 0.5
 
 
 def test_labels_do_not_change_what_any_method_but_the_oracle_finds(toy):

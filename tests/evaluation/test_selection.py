@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.model_selection import GridSearchCV, KFold
 
 from viewloom import KernelMultiviewNMF, MultiviewNMF, Views
@@ -22,6 +22,7 @@ from viewloom.evaluation.selection import (
     search,
     select,
 )
+from viewloom.evaluation.selection.jobs import quiet
 from viewloom.kernels.pairwise import Gaussian
 from viewloom.models.problem import Problem
 
@@ -157,6 +158,55 @@ def test_labels_are_reported_and_never_used(blobs, whole):
     assert right["reported_ARI"].mean() > wrong["reported_ARI"].mean() + 0.5
 
 
+def published_nmi(views, y, **changes):
+    model = KernelMultiviewNMF.paper(len(np.unique(y)), random_state=0, **changes)
+    with quiet():
+        return normalized_mutual_info_score(y, model.fit(views).labels_)
+
+
+def test_the_papers_method_at_its_best_in_one_line(blobs):
+    """Without labels; its published settings put nearly everybody into one cluster."""
+    views, y = blobs
+    found = select(views, paper=True, n_clusters=3, cv=2, random_state=0, progress=False)
+    with quiet():
+        searched = normalized_mutual_info_score(y, found.best_estimator.labels_)
+    assert searched > 0.9 > published_nmi(views, y) + 0.4
+    assert len(found.table) == len(search.expand(search.PAPER_GRID))
+    assert found.best_estimator.membership == "nonnegative"
+    assert found.best_estimator.theta < 1.0  # of which the grid has the published one, too
+    assert 1.0 in search.PAPER_GRID["theta"]
+    assert 1.0 in search.PAPER_GRID["lam"]
+
+
+@pytest.mark.parametrize("name", ["msrcv1_5", "bbcsport"])
+def test_the_papers_method_clusters_real_sets(data_dir, name):
+    """Of two values of theta, the published one and none."""
+    with np.load(data_dir / f"{name}.npz") as data:
+        views = [data[key] for key in sorted(data.files) if key.startswith("view")]
+        y = data["y"]
+    grid = {"theta": [0.0, 1.0], "lam": [10.0], "max_iter": [60]}
+    found = select(
+        views, grid, paper=True, n_clusters=len(np.unique(y)), cv=2, random_state=0, progress=False
+    )
+    with quiet():
+        searched = normalized_mutual_info_score(y, found.best_estimator.labels_)
+    assert searched > 0.55
+    assert searched > published_nmi(views, y, max_iter=60) + 0.4
+
+
+def test_the_paper_has_one_sigma_for_kernel_and_graph():
+    of_paper = search.parameters({"sigma": 2.0, "lam": 1.0}, KernelMultiviewNMF.paper().graph)
+    assert (of_paper["kernel"].sigma, of_paper["graph"].sigma) == (2.0, 2.0)
+    assert "graph" not in search.parameters({"sigma": 2.0}, KernelMultiviewNMF().graph)
+    assert search.parameters({"sigma": 2.0, "graph": None}, "gaussian")["graph"] is None
+
+
+def test_losses_of_the_published_form_are_not_compared():
+    settings = search.expand({"lam": [1.0, 2.0], "theta": [0.0, 1.0]})
+    assert len(set(search._unit_of_loss(settings, "simplex"))) == 1
+    assert len(set(search._unit_of_loss(settings, "nonnegative"))) == 4
+
+
 def test_grid_search_of_scikit_learn_finds_the_same_losses(blobs):
     views, _ = blobs
     model = KernelMultiviewNMF(n_clusters=3, random_state=0)
@@ -288,6 +338,10 @@ def test_what_cannot_be_searched_is_said_before_anything_runs(blobs):
         select(views, {"lam": [1.0]}, y=[0, 1], **QUICK)
     with pytest.raises(ValueError, match="gamma"):
         select(views, {"gamma": [2.0, -1.0]}, **QUICK)
+    with pytest.raises(ValueError, match="paper=True for"):
+        select(views, **QUICK)
+    with pytest.raises(ValueError, match="estimator of its own"):
+        select(views, paper=True, estimator=KernelMultiviewNMF(), **QUICK)
 
 
 # number of clusters

@@ -315,6 +315,7 @@ def quick(monkeypatch):
     text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
     monkeypatch.setattr(example, "STUDY", text)
     monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])
+    monkeypatch.setattr(stages.comparison, "PAPER_GRID", {"lam": [10.0]})
     monkeypatch.setattr(cli, "GRID", {"lam": [10.0]})
 
 

@@ -159,7 +159,7 @@ def compare_methods(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare all baselines, the published method and ours on a study or a cohort."""
+    """Compare baselines, the published form as it is and searched, and ours; takes minutes."""
     if output is not None:
         with writing(output):
             output.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Comparison of methods on the same views and seeds, scored against known classes, as in the paper.
 
-Labels are used only to compute scores, with one exception, marked by its name: "Gaussian (oracle)" selects
-the width of the paper's grid by accuracy.
+Labels are used only to compute scores, except in the rows named "oracle": "Gaussian (oracle)" selects the
+width of the paper's grid by accuracy, "published form (oracle)" the setting of `PAPER_GRID` by NMI.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from viewloom.data.matching import matched_values
 from viewloom.data.per_view import PerView
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form, select
 from viewloom.kernels.pairwise import Gaussian, Polynomial
 from viewloom.metrics import clustering_report
 from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
@@ -35,6 +36,7 @@ from viewloom.runtime.workers import explain_lost_processes, watched
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
 DISTANCES = ("MI",)  # scores of which lower is better
 SIGMA_GRID = np.exp(np.arange(-2.0, 11.0))  # the paper's
+SEARCH_FOLDS = 3
 Maker = Callable[[int, int], Any]  # (number of clusters, seed) -> estimator
 
 
@@ -95,9 +97,10 @@ def compare(
     ----------
     views : dict, list, Views or array
     y : (n,) array
-        Known classes, used to compute scores and to select the width of the oracle.
+        Known classes, used to compute scores and, in the rows named "oracle", to select settings.
     methods : iterable of str, optional
-        Names of `method_names`; all of them where None.
+        Names of `method_names`; all of them where None. Those that search the published form fit
+        many settings: `SLOW` of this module.
     seeds : int or sequence of int, default=5
         How many random seeds, or which.
     n_clusters : int, optional
@@ -129,17 +132,29 @@ def compare(
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
     with explain_lost_processes():
         runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))
-    return Comparison(_ordered(_with_single_view_mean(_with_oracle(runs)), views))
+    return Comparison(_ordered(_with_single_view_mean(_with_oracles(runs)), views))
 
 
 def method_names(views: Any) -> list[str]:
     """Names of the methods that `compare` runs on these views."""
-    return list(
-        dict.fromkeys(ORACLE if m.name.startswith(ORACLE) else m.name for m in all_methods(Views(views)))
-    )
+    return list(dict.fromkeys(_shown_name(method.name) for method in all_methods(Views(views))))
+
+
+def _shown_name(name: str) -> str:
+    """The oracle that a row of a grid belongs to, its own name for all others."""
+    return next((oracle for oracle in ORACLES if name.startswith(oracle)), name)
 
 
 ORACLE = "ours, Gaussian (oracle)"
+PUBLISHED = "published settings"
+SEARCHED = {"kkmeans": "published form (searched)", "random": "published form (searched from random start)"}
+PUBLISHED_ORACLE = {
+    "kkmeans": "published form (oracle)",
+    "random": "published form (oracle from random start)",
+}
+# Rows of a grid, of which the best by a score is shown.
+ORACLES = {ORACLE: "Acc", **dict.fromkeys(PUBLISHED_ORACLE.values(), "NMI")}
+SLOW = (*SEARCHED.values(), *PUBLISHED_ORACLE.values())  # rows that fit a whole grid
 
 
 def all_methods(views: Views) -> list[Method]:
@@ -185,18 +200,67 @@ def _published(k: int, seed: int) -> KernelMultiviewNMF:
     return KernelMultiviewNMF.paper(k, kernel=Gaussian(SIGMA_GRID), random_state=seed)
 
 
+@dataclass
+class SearchedForm:
+    """The published form at the setting that `select` finds without labels, as an estimator."""
+
+    n_clusters: int
+    seed: int
+    init: str
+
+    def fit(self, views: Views) -> SearchedForm:
+        """Search, then fit on everybody."""
+        found = select(
+            views,
+            {**PAPER_GRID, "init": [self.init]},
+            paper=True,
+            n_clusters=self.n_clusters,
+            cv=SEARCH_FOLDS,
+            random_state=self.seed,
+            progress=False,
+        )
+        self.labels_, self.n_iter_ = found.best_estimator.labels_, found.best_estimator.n_iter_
+        return self
+
+
+def _searched(init: str) -> Maker:
+    return lambda k, seed: SearchedForm(k, seed, init)
+
+
+def _published_grid(name: str, init: str) -> list[Method]:
+    """A row for every setting of the grid; the best of them is shown as `name`."""
+
+    def maker(setting: dict[str, Any]) -> Maker:
+        def make(k: int, seed: int) -> Any:
+            model = published_form().set_params(n_clusters=k, random_state=seed, init=init)
+            return model.set_params(**parameters(setting, model.graph))
+
+        return make
+
+    return [
+        Method(f"{name} {number}", maker(setting), _as_they_are)
+        for number, setting in enumerate(expand(PAPER_GRID))
+    ]
+
+
+def _as_they_are(views: Views) -> Views:
+    return views
+
+
 def _ours(label: str, kernel: Any) -> Method:
     def make(k: int, seed: int) -> KernelMultiviewNMF:
         return KernelMultiviewNMF(k, kernel=kernel, random_state=seed)
 
-    return Method(f"ours, {label}", make, lambda views: views)
+    return Method(f"ours, {label}", make, _as_they_are)
 
 
 METHODS: list[Method] = [  # beside single views: the rows of the paper's table, k-means and ours
     Method("CNMF", lambda k, s: ConcatenatedNMF(k, random_state=s), _filled_nonnegative),
     Method("MNMF", lambda k, s: MultiviewNMF(k, random_state=s), nonnegative),
     Method("AWMNMF", lambda k, s: MultiviewNMF(k, gamma=2.0, random_state=s), nonnegative),
-    Method("published form", _published, standardised),
+    Method(PUBLISHED, _published, standardised),
+    *(Method(name, _searched(init), _as_they_are) for init, name in SEARCHED.items()),
+    *(row for init, name in PUBLISHED_ORACLE.items() for row in _published_grid(name, init)),
     Method("k-means", lambda k, s: KMeans(k, n_init=10, random_state=s), concatenated),
     _ours("linear", "linear"),
     *(_ours(f"polynomial d={d}", Polynomial(degree=d)) for d in (1, 2, 3)),
@@ -210,11 +274,11 @@ def _chosen(methods: list[Method], names: Iterable[str] | None) -> list[Method]:
     if names is None:
         return methods
     names = list(names)
-    known = {ORACLE if m.name.startswith(ORACLE) else m.name for m in methods}
+    known = {_shown_name(method.name) for method in methods}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f"Unknown methods {unknown}; there are {sorted(known)}.")
-    return [m for m in methods if m.name in names or (ORACLE in names and m.name.startswith(ORACLE))]
+    return [method for method in methods if _shown_name(method.name) in names]
 
 
 def _tracked(rows: Iterable[dict[str, Any]], total: int) -> Iterable[dict[str, Any]]:
@@ -223,13 +287,14 @@ def _tracked(rows: Iterable[dict[str, Any]], total: int) -> Iterable[dict[str, A
     return track(rows, description="Comparing methods", total=total)
 
 
-def _with_oracle(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of the widths in the grid only the one with the best mean accuracy, under the oracle's name."""
-    is_oracle = runs["method"].str.startswith(ORACLE)
-    if not is_oracle.any():
-        return runs
-    best = runs[is_oracle].groupby("method")["Acc"].mean().idxmax()
-    return pd.concat([runs[~is_oracle], runs[runs["method"] == best].assign(method=ORACLE)])
+def _with_oracles(runs: pd.DataFrame) -> pd.DataFrame:
+    """Of the rows of each grid only the one with the best mean score, under the oracle's name."""
+    for oracle, score in ORACLES.items():
+        rows = runs["method"].str.startswith(oracle)
+        if rows.any():
+            best = runs[rows].groupby("method")[score].mean().idxmax()
+            runs = pd.concat([runs[~rows], runs[runs["method"] == best].assign(method=oracle)])
+    return runs
 
 
 def _with_single_view_mean(runs: pd.DataFrame) -> pd.DataFrame:

@@ -30,8 +30,8 @@ class Laplacian:
 class KNN(StoredParameters, tag="graph.knn"):
     """Nearest-neighbour graph with self-tuning weights and symmetric normalisation.
 
-    ``W_ij = (1 - r_ij / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for neighbours, made symmetric; ``r_ij = 0,
-    1, ...`` is the rank of ``j`` among the neighbours of ``i`` and ``s_i`` the distance to the last one. The
+    ``W_ij = (1 - r_ij / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for neighbours, made symmetric; ``r_ij``
+    is the number of neighbours of ``i`` that are nearer than ``j`` and ``s_i`` the distance to the last one. The
     ranks make the graph a mean over numbers of neighbours: where there are many features all distances are
     much alike, and the exponential alone would weight near and far neighbours equally. ``L = I - D^-1/2 W
     D^-1/2`` has its spectrum in [0, 2].
@@ -55,19 +55,21 @@ class KNN(StoredParameters, tag="graph.knn"):
         """Compute the graph of the samples of a view."""
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances)
-        W = edges(neighbour_weights(distances, positions, scales, scales), positions, geometry.size)
+        weights = neighbour_weights(distances, positions, scales, scales) * rank_weights(distances)
+        W = edges(weights, positions, geometry.size)
         W = ((W + W.T) / 2.0).tocsr()
-        return FittedKNN(self.n_neighbors, scales, np.asarray(W.sum(axis=1)).ravel(), W)
+        return FittedKNN(self.n_neighbors, scales, np.asarray(W.sum(axis=1)).ravel(), W, ranked=True)
 
 
 @dataclass(frozen=True)
-class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales", "degrees")):
+class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales", "degrees", "ranked")):
     """A nearest-neighbour graph: local scales, degrees and the normalised adjacency ``S``."""
 
     n_neighbors: int
     scales: Array
     degrees: Array
     W: Any = None  # of the training samples; not needed to place new samples
+    ranked: bool = False  # whether near neighbours have larger weights; not so in models before 0.3.0
 
     @cached_property
     def S(self) -> Any:
@@ -100,6 +102,8 @@ class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales",
         distances, positions = geometry.neighbours(self.n_neighbors)
         scales = local_scales(distances, floor=self.least_scale)
         weights = neighbour_weights(distances, positions, scales, self.scales)
+        if self.ranked:
+            weights *= rank_weights(distances)
         return edges(weights, positions, len(self.degrees), dense=len(positions) <= FEW_ROWS)
 
 
@@ -174,14 +178,23 @@ def local_scales(distances: Array, floor: float = 0.0) -> Array:
 
 
 def neighbour_weights(distances: Array, positions: Array, scales: Array, other_scales: Array) -> Array:
-    """``(1 - r / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for the neighbours of rank ``r = 0, 1, ...``.
+    """``exp(-d_ij^2 / (s_i s_j))`` for given neighbours, bounded below so that every row has edges."""
+    weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
+    return np.asarray(np.maximum(weights, 1e-12, out=weights))
 
-    Bounded below so that every row has edges.
+
+def rank_weights(distances: Array) -> Array:
+    """``1 - r / n_neighbors``, with ``r`` the number of neighbours of the row that are strictly nearer.
+
+    Examples
+    --------
+    >>> rank_weights(np.array([[1.0, 2.0, 2.0, 5.0]]))
+    array([[1.  , 0.75, 0.75, 0.25]])
     """
     width = distances.shape[1]
-    weights = np.exp(-(distances**2) / (scales[:, None] * other_scales[positions]))
-    weights *= 1.0 - np.arange(width) / width
-    return np.asarray(np.maximum(weights, 1e-12, out=weights))
+    ranks = np.zeros(distances.shape, dtype=np.intp)
+    ranks[:, 1:] = np.where(distances[:, 1:] > distances[:, :-1], np.arange(1, width), 0)
+    return np.asarray(1.0 - np.maximum.accumulate(ranks, axis=1) / width)
 
 
 def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> Any:

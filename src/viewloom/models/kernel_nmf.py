@@ -212,8 +212,8 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
 
         Kernels, graphs and losses are neither scaled nor calibrated; memberships are only non-negative
         and initialised at random. This form does not determine the scale of memberships, and the
-        losses of different views are not comparable: on real data its clusters are often no better
-        than chance. Use it for comparison.
+        losses of different views are not comparable: with `theta = 1` most real data end in one cluster.
+        `select(views, paper=True)` searches its settings.
 
         Examples
         --------

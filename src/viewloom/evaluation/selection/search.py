@@ -22,6 +22,7 @@ from viewloom.data.matching import matched_values
 from viewloom.data.views import Views
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.stability import ABSENT, pairwise_ari
+from viewloom.kernels.graphs import GaussianGraph
 from viewloom.kernels.pairwise import Gaussian, Precomputed
 from viewloom.kernels.registry import make_kernel
 from viewloom.metrics import clustering_report
@@ -45,6 +46,13 @@ COMPARABLE = (
     "tol",
 )  # leave the loss's unit alone
 REPORTED = ("Acc", "NMI", "ARI")
+
+# What `select(paper=True)` tries: widths of the paper's grid and the median distance, lam and theta.
+PAPER_GRID: dict[str, list[Any]] = {
+    "sigma": ["median", float(np.exp(1.0)), float(np.exp(2.0))],
+    "lam": [1.0, 10.0],
+    "theta": [0.0, 0.001, 0.01, 1.0],
+}
 
 
 @dataclass(frozen=True)
@@ -81,8 +89,9 @@ class Selection:
 
 def select(
     views: Any,
-    grid: Any,
+    grid: Any = None,
     *,
+    paper: bool = False,
     n_clusters: int | None = None,
     cv: Any = 5,
     y: Any = None,
@@ -106,14 +115,21 @@ def select(
     agree in all but `lam`, `theta`, the graph and how long to iterate; stability is compared between
     all. Both become positions in (0, 1) (0 is best, ties shared), and settings are ranked by the mean of
     the two positions, ties by stability, then by loss. So between kernels, widths and gammas stability
-    decides, within them loss and stability together.
+    decides, within them loss and stability together. In the published form nothing fixes the scale of
+    memberships, and losses mean little: there stability decides alone.
 
     Parameters
     ----------
     views : dict, list, Views or array
     grid : dict of str to list, or list of such dicts
         Parameters of `KernelMultiviewNMF`, as in scikit-learn's ``ParameterGrid``. ``sigma`` is a
-        shorthand: the width of the Gaussian kernel, for the settings that have one.
+        shorthand: the width of the Gaussian kernel, for the settings that have one, and of the Gaussian
+        graph where `estimator` has one. May be left out with `paper`.
+    paper : bool, default=False
+        Search the paper's own method: its objective and updates (`KernelMultiviewNMF.paper`) on scaled
+        features from a k-means start, with ``PAPER_GRID`` of this module where no `grid` is given: `sigma`
+        of kernel and graph, `lam` and `theta`. The paper searched a grid, too, and names no start; its
+        published ``theta = 1`` on a dense graph smooths most data into one cluster.
     n_clusters : int, optional
         That of `estimator`, where None.
     cv : int or splitter, default=5
@@ -150,10 +166,21 @@ def select(
     Gaussian(sigma=3.0)
     >>> found.table[["sigma", "lam", "rank"]].shape
     (4, 3)
+
+    The paper's method, ``theta`` chosen without labels; without a grid, `sigma` and `lam` are searched, too:
+
+    >>> grid = {"theta": [0.001, 1.0]}
+    >>> found = select(views, grid, paper=True, n_clusters=3, cv=2, random_state=0, progress=False)
+    >>> found.best_params
+    {'theta': 0.001}
     """
     views = Views(views)
     y = _checked_labels(y, views)
     seed = seed_of(random_state, checkpoint)
+    if paper:
+        estimator, grid = published_form(estimator), PAPER_GRID if grid is None else grid
+    if grid is None:
+        raise InputError("Give a grid of parameters to search, or paper=True for that of the paper's method.")
     model = base_model(estimator, n_clusters, seed)
     settings = expand(grid)
     models = [_configured(model, setting, views) for setting in settings]
@@ -164,9 +191,19 @@ def select(
         for names in _sharing_kernels(models):
             _search(jobs, {name: models[int(name)] for name in jobs.pending(names)}, views, folds, y)
     records = [jobs.records[str(i)] for i in range(len(settings))]
-    table = rank(tabulate(settings, records), _unit_of_loss(settings))
-    best = parameters(settings[int(table.index[0])])
+    table = rank(tabulate(settings, records), _unit_of_loss(settings, model.membership))
+    best = parameters(settings[int(table.index[0])], model.graph)
     return Selection(table.reset_index(drop=True), best, views, model)
+
+
+def published_form(estimator: KernelMultiviewNMF | None = None) -> KernelMultiviewNMF:
+    """The published objective and updates on scaled features, from a k-means start."""
+    if estimator is not None:
+        raise InputError(
+            "paper=True brings an estimator of its own; without it, pass "
+            "estimator=KernelMultiviewNMF.paper(...) with the changes that you want."
+        )
+    return KernelMultiviewNMF.paper(init="kkmeans", scale="auto")
 
 
 def expand(grid: Any) -> list[Setting]:
@@ -185,10 +222,15 @@ def expand(grid: Any) -> list[Setting]:
     return list(settings.values())
 
 
-def parameters(setting: Setting) -> dict[str, Any]:
-    """A setting as the estimator takes it: ``sigma`` is a Gaussian kernel."""
+def parameters(setting: Setting, graph: Any = "knn") -> dict[str, Any]:
+    """A setting as the estimator takes it: ``sigma`` is a Gaussian kernel, and a graph if it is Gaussian."""
     given = {name: value for name, value in setting.items() if name != "sigma"}
-    return {**given, "kernel": Gaussian(setting["sigma"])} if "sigma" in setting else given
+    if "sigma" not in setting:
+        return given
+    given["kernel"] = Gaussian(setting["sigma"])
+    if isinstance(graph, GaussianGraph) or (isinstance(graph, str) and graph == "gaussian"):
+        given.setdefault("graph", GaussianGraph(setting["sigma"]))  # the paper has one sigma for both
+    return given
 
 
 def tabulate(settings: Sequence[Setting], records: Sequence[Record]) -> pd.DataFrame:
@@ -221,8 +263,10 @@ def _position(values: pd.Series, groups: Sequence[str] | None = None) -> pd.Seri
     return position
 
 
-def _unit_of_loss(settings: Sequence[Setting]) -> list[str]:
-    """Equal for settings whose losses can be compared."""
+def _unit_of_loss(settings: Sequence[Setting], membership: str = "simplex") -> list[str]:
+    """Equal for settings whose losses can be compared: none where nothing fixes the scale of memberships."""
+    if membership == "nonnegative":
+        return [str(number) for number in range(len(settings))]
     return [_described(setting, [name for name in setting if name not in COMPARABLE]) for setting in settings]
 
 
@@ -318,7 +362,7 @@ def base_model(estimator: KernelMultiviewNMF | None, n_clusters: int | None, see
 
 def _configured(model: KernelMultiviewNMF, setting: Setting, views: Views) -> KernelMultiviewNMF:
     """The estimator with a setting of the grid, checked before anything runs."""
-    model = clone(model).set_params(**parameters(setting))
+    model = clone(model).set_params(**parameters(setting, model.graph))
     model.check_parameters()
     refuse_precomputed(model, views)
     return model

@@ -124,9 +124,10 @@ def refit(model: KernelMultiviewNMF, views: Views, rows: np.ndarray) -> Record:
 
 
 def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Comparison:
-    """Compare methods on the subjects with a diagnosis, without methods that use it."""
+    """Compare methods on the subjects with a diagnosis, without methods that use it or fit many settings."""
     views, y = views[classes.index.to_numpy()], classes.to_numpy()
-    names = [name for name in comparison.method_names(views) if name != comparison.ORACLE]
+    left_out = {*comparison.ORACLES, *comparison.SLOW}
+    names = [name for name in comparison.method_names(views) if name not in left_out]
     single = [name for name in names if name.startswith("SV ")]
     groups = [single] * bool(single) + [[name] for name in names if name not in single]
     units = {f"{group[0]}, {seeds} seeds": (views, y, group, seeds) for group in groups}
