@@ -30,11 +30,11 @@ class Laplacian:
 class KNN(StoredParameters, tag="graph.knn"):
     """Nearest-neighbour graph with self-tuning weights and symmetric normalisation.
 
-    ``W_ij = (1 - r_ij / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for neighbours, made symmetric; ``r_ij``
-    is the number of neighbours of ``i`` that are nearer than ``j`` and ``s_i`` the distance to the last one. The
-    ranks make the graph a mean over numbers of neighbours: where there are many features all distances are
-    much alike, and the exponential alone would weight near and far neighbours equally. ``L = I - D^-1/2 W
-    D^-1/2`` has its spectrum in [0, 2].
+    ``W_ij = (1 - r_ij / n_neighbors) exp(-d_ij^2 / (s_i s_j))`` for neighbours, made symmetric. ``r_ij`` is
+    the number of neighbours of ``i`` nearer than ``j``, and ``s_i`` the distance to the last neighbour. The
+    ranks make the graph a mean over numbers of neighbours: with many features all distances are similar, and
+    the exponential alone would weight near and far neighbours equally. ``L = I - D^-1/2 W D^-1/2`` has its
+    spectrum in [0, 2].
 
     Parameters
     ----------
