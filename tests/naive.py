@@ -80,7 +80,8 @@ def neighbour_graph(X, count):
     W = np.zeros((n, n))
     for i in range(n):
         for j in near[i]:
-            weight = np.exp(-(D[i, j] ** 2) / (scale[i] * scale[j]))
+            nearer = sum(D[i, other] < D[i, j] for other in near[i])
+            weight = (1 - nearer / len(near[i])) * np.exp(-(D[i, j] ** 2) / (scale[i] * scale[j]))
             W[i, j] += weight / 2
             W[j, i] += weight / 2
     return normalised(W), scale, W.sum(axis=1)
@@ -92,7 +93,8 @@ def neighbour_edges(x, X, count, scale, degrees):
     near = sorted(range(len(X)), key=lambda j: D[j])[:count]
     w = np.zeros(len(X))
     for j in near:
-        w[j] = np.exp(-(D[j] ** 2) / (max(D[near[-1]], min(scale)) * scale[j]))
+        nearer = sum(D[other] < D[j] for other in near)
+        w[j] = (1 - nearer / len(near)) * np.exp(-(D[j] ** 2) / (max(D[near[-1]], min(scale)) * scale[j]))
     return np.array([w[j] / np.sqrt(sum(w) * degrees[j]) for j in range(len(X))])
 
 
@@ -124,8 +126,15 @@ def agreement(Za, Zb, k):
     total = sum(a @ a for a in A)
     chance = total * (k - 1) / (len(A) - 1)
     explained = sum((directions[:, r] @ A[:, c]) ** 2 for r in range(k - 1) for c in range(A.shape[1]))
-    best = sum(s**2 for s in np.linalg.svd(A)[1][: k - 1])
-    return max(explained - chance, 0) / (best - chance)
+    a = [s**2 for s in np.linalg.svd(A)[1]]
+    m, r, span = len(A) - 1, k - 1, sum(a[: k - 1]) - chance
+    variance = 2 * r * (m - r) / (m**2 * (m - 1) * (m + 2)) * (m * sum(s**2 for s in a) - sum(a) ** 2)
+    return max(explained - chance, 0) / span, np.sqrt(variance) / span
+
+
+def mutual(Za, Zb, k):
+    """Mean of both directions: agreement, and its standard deviation under chance."""
+    return [(one + other) / 2 for one, other in zip(agreement(Za, Zb, k), agreement(Zb, Za, k), strict=True)]
 
 
 def overlap(S, T):
@@ -136,18 +145,20 @@ def overlap(S, T):
     return inner / np.sqrt(sum(S[p] ** 2 for p in pairs) * sum(T[p] ** 2 for p in pairs))
 
 
-def view_reliability(E, C, rounds=30):
+def view_reliability(E, null, C, rounds=30):
     """Doubts, weights and numbers of copies."""
     v = len(E)
     w = [1 / v] * v
     for _ in range(rounds):
-        e = []
+        e, g = [], []
         for a in range(v):
             A = [w[b] * max(1 - C[a][b], 0) if b != a else 0 for b in range(v)]
             e.append(sum(A[b] * E[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 1.0)
-        raw = [max(e[a], 0.01) ** 2 / sum(C[a]) for a in range(v)]
+            chance = sum(A[b] * null[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 0.0
+            g.append(e[a] ** 2 / (e[a] ** 2 + max(4 * chance, 0.01) ** 2))
+        raw = [max(g[a], 1e-4) / sum(C[a]) for a in range(v)]
         w = [r / sum(raw) for r in raw]
-    doubts = [min(max(1 - x, 0), 1) for x in e]
+    doubts = [1 - g[a] * (1 + min(e[a], 1)) / 2 for a in range(v)]
     return doubts, w, [sum(C[a][b] ** 4 for b in range(v)) for a in range(v)]
 
 

@@ -371,7 +371,7 @@ def test_twins_of_wide_sparse_and_incomplete_views():
 
 @pytest.mark.parametrize(("k", "kernel"), [(2, "linear"), (3, "diffusion")])
 def test_recovers_the_planted_number(k, kernel):
-    views, _ = blobs_views(60, n_views=2, n_clusters=k, separation=6.0, random_state=k)
+    views, _ = blobs_views(60, n_views=2, n_clusters=k, separation=6.0, random_state=k + 1)
     found = choose_k(views, range(2, k + 2), estimator=KernelMultiviewNMF(kernel=kernel), **FEW)
     assert found.recommended == k
     row = found.table.set_index("k").loc[k]

@@ -147,8 +147,8 @@ class TestKNN:
         scale = [D[i, near[i][-1]] for i in range(n)]
         W = np.zeros((n, n))
         for i in range(n):
-            for j in near[i]:
-                weight = np.exp(-(D[i, j] ** 2) / (scale[i] * scale[j]))
+            for rank, j in enumerate(near[i]):
+                weight = (1 - rank / len(near[i])) * np.exp(-(D[i, j] ** 2) / (scale[i] * scale[j]))
                 W[i, j] += weight / 2
                 W[j, i] += weight / 2
         return W
@@ -176,6 +176,14 @@ class TestKNN:
         S = check_knn(KNN(k).fit(Geometry(copies)), len(copies))
         assert (S[:9, :9].sum(axis=1) > 0.0).all()
 
+    def test_ties_have_the_same_weight_in_any_order(self):
+        """Four corners of a square and its centre: all corners are equally near to the centre."""
+        square = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        W = KNN(4).fit(Geometry(square)).W.toarray()
+        assert np.ptp(W[0, 1:]) < 1e-12
+        order = [3, 1, 0, 4, 2]
+        assert_allclose(KNN(4).fit(Geometry(square[order])).W.toarray(), W[np.ix_(order, order)], atol=1e-12)
+
     def test_all_samples_alike(self):
         check_knn(KNN(3).fit(Geometry(np.ones((8, 2)))), 8)
 
@@ -198,7 +206,8 @@ class TestKNN:
         expected = np.zeros_like(D)
         for i, d in enumerate(D):
             near = np.argsort(d)[:5]
-            expected[i, near] = np.exp(-(d[near] ** 2) / (d[near[-1]] * graph.scales[near]))
+            ranks = 1 - np.arange(5) / 5
+            expected[i, near] = ranks * np.exp(-(d[near] ** 2) / (d[near[-1]] * graph.scales[near]))
             expected[i] /= np.sqrt(expected[i].sum() * graph.degrees)
         assert_allclose(rows, expected, atol=1e-9)
         assert_array_equal(degree, 1.0)

@@ -13,7 +13,7 @@ from viewloom.kernels.base import Context
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN
-from viewloom.kernels.reliability import agreement, overlap, spread, view_reliability
+from viewloom.kernels.reliability import Agreement, Structure, overlap, spread, view_reliability
 from viewloom.kernels.shared_graph import Fusion, Part, SharedGraph, Walk, WalkShape, common_shape
 
 N, K = 40, 3
@@ -50,16 +50,16 @@ def naive_weft(blocks, rows):
         T = np.zeros((N, N))
         T[np.ix_(where, where)] = S
         full.append(T)
-    E, C = np.eye(4), np.eye(4)
+    E, null, C = np.eye(4), np.zeros((4, 4)), np.eye(4)
     for a in range(4):
         for b in range(4):
             both = np.intersect1d(rows[a], rows[b])
             C[a, b] = naive.overlap(full[a], full[b])
             if a != b:
-                E[a, b] = naive.agreement(
+                E[a, b], null[a, b] = naive.mutual(
                     Z[a][np.searchsorted(rows[a], both)], Z[b][np.searchsorted(rows[b], both)], K
                 )
-    doubts, w, copies = naive.view_reliability(E, C)
+    doubts, w, copies = naive.view_reliability(E, null, C)
     fused = naive.neighbour_graph(naive.side_by_side(blocks, rows, N, w), 6)[0]
     return doubts, w, copies, naive.combined_graph(graphs, rows, N, w, fused), E, C, graphs, Z
 
@@ -118,29 +118,43 @@ class TestAgreement:
     @pytest.mark.parametrize("k", [2, 3, 5])
     def test_equals_the_naive_one(self, k):
         Z = self.features()
-        found = agreement(Z, [np.arange(N)] * 4, k)
-        expected = [[1.0 if a == b else naive.agreement(Z[a], Z[b], k) for b in range(4)] for a in range(4)]
-        assert_allclose(found, expected, atol=1e-9)
+        found = Agreement.of(Z, [np.arange(N)] * 4, k)
+        for a, b in itertools.permutations(range(4), 2):
+            assert_allclose([found.E[a, b], found.null[a, b]], naive.mutual(Z[a], Z[b], k), atol=1e-9)
+        assert_allclose(np.diag(found.E), 1.0)
+        assert found.known.all()
 
     def test_over_the_samples_that_both_views_have(self):
         Z, (_, rows) = self.features(), cohort(missing=True)
-        found = agreement([z[where] for z, where in zip(Z, rows, strict=True)], rows, K)
+        found = Agreement.of([z[where] for z, where in zip(Z, rows, strict=True)], rows, K)
         both = np.intersect1d(rows[1], rows[3])
-        assert_allclose(found[1, 3], naive.agreement(Z[1][both], Z[3][both], K), atol=1e-9)
+        assert_allclose(found.E[1, 3], naive.mutual(Z[1][both], Z[3][both], K)[0], atol=1e-9)
 
     def test_known_answers(self):
         rng = np.random.default_rng(0)
         labels = np.eye(3)[np.arange(300) % 3]
         same, other = labels @ rng.standard_normal((3, 4)), np.eye(3)[rng.permutation(300) % 3]
-        E = agreement([labels, same, other], [np.arange(300)] * 3, 3)
+        E = Agreement.of([labels, same, other], [np.arange(300)] * 3, 3).E
         assert_allclose(E[:2, :2], 1.0)  # the same clusters, whatever they are called
         assert E[0, 2] < 0.02  # chance
         assert E[2, 0] < 0.02
 
     def test_too_few_in_common_say_nothing(self):
         Z, rows = [np.eye(6), np.eye(6)], [np.arange(6), np.arange(3, 9)]
-        assert_allclose(agreement(Z, rows, 3), np.eye(2))
-        assert agreement(Z, rows, 2)[0, 1] != 0.0 or agreement(Z, rows, 2)[1, 0] != 0.0
+        assert not Agreement.of(Z, rows, 3).known[0, 1]
+        more = [np.arange(6), np.arange(2, 8)]
+        assert Agreement.of(Z, more, 3).known.all()
+
+    @pytest.mark.parametrize(("n", "r"), [(12, 1), (40, 2), (40, 9)])
+    def test_chance_is_that_of_random_directions(self, n, r):
+        """Mean and standard deviation of the explained share over random directions."""
+        rng = np.random.default_rng(0)
+        A = Structure.of(rng.standard_normal((n, 12)) * np.linspace(0.3, 3.0, 12), r + 1)
+        random = [Structure.of(rng.standard_normal((n, r)), r + 1) for _ in range(4000)]
+        a, span = A.spectrum, A.spectrum[-r:].sum() - r / (n - 1) * A.spectrum.sum()
+        explained = np.array([((B.leading.T @ A.Y) ** 2).sum() for B in random])
+        assert_allclose(explained.mean(), r / (n - 1) * a.sum(), rtol=0.03)
+        assert_allclose(explained.std() / span, A.explained_by(random[0])[1], rtol=0.05)
 
 
 def test_overlap_equals_the_naive_one_and_knows_copies():
@@ -155,55 +169,87 @@ def test_overlap_equals_the_naive_one_and_knows_copies():
     )
 
 
-class TestTrust:
-    E = np.array([[1.0, 0.8, 0.7, 0.1], [0.9, 1.0, 0.6, 0.0], [0.7, 0.5, 1.0, 0.05], [0.1, 0.0, 0.2, 1.0]])
+class TestReliability:
+    E = np.array([[1.0, 0.8, 0.7, 0.1], [0.8, 1.0, 0.6, 0.0], [0.7, 0.6, 1.0, 0.05], [0.1, 0.0, 0.05, 1.0]])
     C = np.array([[1.0, 0.3, 0.2, 0.1], [0.3, 1.0, 0.6, 0.1], [0.2, 0.6, 1.0, 0.0], [0.1, 0.1, 0.0, 1.0]])
+    null = np.array(
+        [[0.0, 0.1, 0.05, 0.1], [0.1, 0.0, 0.02, 0.1], [0.05, 0.02, 0.0, 0.1], [0.1, 0.1, 0.1, 0.0]]
+    )
+
+    def of(self, E, C, null=0.0):
+        E = np.asarray(E)
+        return view_reliability(Agreement(E, np.full(E.shape, null), np.ones(E.shape, bool)), np.asarray(C))
 
     def test_equals_the_naive_iteration(self):
-        found = view_reliability(self.E, self.C)
-        for mine, expected in zip(
-            (found.doubts, found.weights, found.copies), naive.view_reliability(self.E, self.C), strict=True
-        ):
-            assert_allclose(mine, expected)
+        agreement = Agreement(self.E, self.null, np.ones((4, 4), bool))
+        found = view_reliability(agreement, self.C)
+        expected = naive.view_reliability(self.E, self.null, self.C)
+        for mine, naively in zip((found.doubts, found.weights, found.copies), expected, strict=True):
+            assert_allclose(mine, naively)
 
     def test_it_has_come_to_its_fixed_point(self):
-        found = view_reliability(self.E, self.C)
-        A = (1.0 - self.C) * found.weights
+        agreement = Agreement(self.E, self.null, np.ones((4, 4), bool))
+        w = view_reliability(agreement, self.C).weights
+        A = (1.0 - self.C) * w
         np.fill_diagonal(A, 0.0)
-        e = (self.E * A).sum(axis=1) / A.sum(axis=1)
-        w = e**2 / self.C.sum(axis=1)
-        assert_allclose(found.weights, w / w.sum(), atol=1e-9)
-        assert_allclose(found.doubts, 1.0 - e, atol=1e-9)
+        A /= A.sum(axis=1)[:, None]
+        e, epsilon = (self.E * A).sum(axis=1), 4 * (self.null * A).sum(axis=1)
+        expected = e**2 / (e**2 + epsilon**2) / self.C.sum(axis=1)
+        assert_allclose(w, expected / expected.sum(), atol=1e-9)
+
+    @pytest.mark.parametrize("null", [0.0, 0.05, 0.3])
+    @pytest.mark.parametrize("agreed", [0.9, 0.1])
+    def test_two_views_are_equal(self, agreed, null):
+        found = self.of([[1.0, agreed], [agreed, 1.0]], np.eye(2), null)
+        assert_allclose(found.weights, 0.5)
+        assert found.doubts[0] == found.doubts[1]
 
     def test_two_views_by_hand(self):
-        """Each is the other's only witness: e = (0.5, 0.25), w = (4, 1) / 5."""
-        found = view_reliability(np.array([[1.0, 0.5], [0.25, 1.0]]), np.eye(2))
-        assert_allclose(found.weights, [0.8, 0.2])
-        assert_allclose(found.doubts, [0.5, 0.75])
-        assert_allclose(found.copies, [1.0, 1.0])
+        """e = 0.2 and epsilon = 4 * 0.05 = 0.2: half of the full weight, doubts 1 - 1/2 * 1.2 / 2."""
+        found = self.of([[1.0, 0.2], [0.2, 1.0]], np.eye(2), 0.05)
+        assert_allclose(found.doubts, 0.7)
+        assert_allclose(found.copies, 1.0)
 
-    def test_a_view_that_nobody_bears_out_keeps_a_little(self):
-        found = view_reliability(np.array([[1.0, 0.5], [0.0, 1.0]]), np.eye(2))
-        assert_allclose(found.weights[1] / found.weights[0], (0.01 / 0.5) ** 2)
-        assert_allclose(found.doubts, [0.5, 1.0])
+    def test_agreement_well_above_chance_counts_in_full(self):
+        """However much it is: no view grows rich by agreeing most."""
+        E = [[1.0, 0.8, 0.3], [0.8, 1.0, 0.3], [0.3, 0.3, 1.0]]
+        assert_allclose(self.of(E, np.eye(3), 0.005).weights, 1 / 3, rtol=0.01)
 
-    def test_copies_share_one_voice_and_are_no_witnesses(self):
+    @pytest.mark.parametrize("noise", [1, 10])
+    def test_noise_has_next_to_no_weight_however_many_views_of_it(self, noise):
+        v = 3 + noise
+        E = np.full((v, v), 0.005)
+        E[:3, :3] = 0.06
+        np.fill_diagonal(E, 1.0)
+        found = self.of(E, np.eye(v), 0.006)
+        assert_allclose(found.weights[:3], 1 / 3, rtol=0.1)
+        assert (found.weights[3:] < 0.1 * found.weights[0]).all()
+        assert found.doubts[3:].min() > found.doubts[:3].max()
+
+    def test_pairs_without_common_samples_are_left_out(self):
+        E = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+        known = np.array([[True, True, False], [True, True, True], [False, True, True]])
+        found = view_reliability(Agreement(E, np.full((3, 3), 0.01), known), np.eye(3))
+        assert_allclose(found.weights, 1 / 3)
+
+    def test_copies_share_one_weight_and_do_not_confirm_each_other(self):
         E, C = np.array([[1.0, 0.6], [0.6, 1.0]]), np.eye(2)
-        twice = view_reliability(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))))
+        twice = self.of(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))), 0.01)
+        once = self.of(E, C, 0.01)
         assert_allclose(twice.weights, 0.25)
-        assert_allclose(twice.doubts, 0.4)
+        assert_allclose(twice.doubts, once.doubts[0])
         assert_allclose(twice.copies, 2.0)
-        alone = view_reliability(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: nobody else to ask
-        assert_allclose(alone.doubts, 0.0)
+        alone = self.of(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: no other view to compare with
+        assert_allclose(alone.doubts, 0.0, atol=1e-3)
         assert_allclose(alone.weights, 0.5)
 
     def test_one_view(self):
-        found = view_reliability(np.ones((1, 1)), np.ones((1, 1)))
+        found = self.of(np.ones((1, 1)), np.ones((1, 1)))
         assert (found.doubts, found.weights, found.copies) == ([0.0], [1.0], [1.0])
 
     def test_views_that_share_half_of_their_edges_are_no_copies(self):
         C = np.array([[1.0, 0.5], [0.5, 1.0]])
-        assert_allclose(view_reliability(np.ones((2, 2)), C).copies, 1.0 + 0.5**4)
+        assert_allclose(self.of(np.ones((2, 2)), C).copies, 1.0 + 0.5**4)
 
 
 class TestFusion:
@@ -369,8 +415,11 @@ def test_a_default_fit_weighs_views_by_the_naive_weights():
     scaled = [(X - X.mean(axis=0)) / X.std(axis=0) for X in blocks]
     graphs = [naive.neighbour_graph(X, 7)[0] for X in scaled]
     Z = [naive.walk(S, 9, 12.0, 4.5)[0] for S in graphs]
-    E = [[1.0 if a == b else naive.agreement(Z[a], Z[b], K) for b in range(4)] for a in range(4)]
-    doubts, w, copies = naive.view_reliability(E, [[naive.overlap(S, T) for T in graphs] for S in graphs])
+    pairs = [[naive.mutual(Z[a], Z[b], K) for b in range(4)] for a in range(4)]
+    E, null = ([[pair[i] for pair in row] for row in pairs] for i in range(2))
+    doubts, w, copies = naive.view_reliability(
+        E, null, [[naive.overlap(S, T) for T in graphs] for S in graphs]
+    )
     reliability = model.fitted_model_.problem.reliability(K)
     assert_allclose(reliability.weights, w, atol=1e-9)
     assert_allclose(reliability.doubts, doubts, atol=1e-9)

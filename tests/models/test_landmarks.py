@@ -83,7 +83,7 @@ class TestAgreement:
             )
             for factored in (False, landmarks)
         ]
-        assert abs(scores[0] - scores[1]) <= 0.02
+        assert abs(scores[0] - scores[1]) <= 0.03
 
     @pytest.mark.parametrize("kernel", ["linear", "cosine", "polynomial", "gaussian", "diffusion"])
     def test_of_every_kernel(self, clear, kernel):
@@ -419,7 +419,7 @@ def test_ties_are_shares_of_the_nearest_landmarks_and_factors_those_of_new_sampl
     for i in range(6):
         near = np.argsort(D[i])[:15]
         own = max(D[i, near[-1]], scale.min())
-        weights = np.exp(-(D[i, near] ** 2) / (own * scale[near]))
+        weights = (1 - np.arange(15) / 15) * np.exp(-(D[i, near] ** 2) / (own * scale[near]))
         expected[i, near] = weights / weights.sum()
     B = block.laplacian.adjacency.Z
     np.testing.assert_allclose(B.toarray() if hasattr(B, "toarray") else B, expected, atol=1e-9)

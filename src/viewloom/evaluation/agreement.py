@@ -19,6 +19,7 @@ from viewloom.models.problem import Problem
 from viewloom.runtime.errors import InputError, InputTypeError
 
 Array = np.ndarray
+RELIABLE = 0.1  # of the largest weight: samples that have only views of less weight are left out
 
 
 def view_agreement(
@@ -104,7 +105,10 @@ class _Sides:
 
 
 def _features(problem: Problem, n_clusters: int) -> list[tuple[Array, Array]]:
-    """Per view, features of the view and of the graph of the others, of the samples in common."""
+    """Per view, features of the view and of the graph of the others, of the samples in common.
+
+    A sample counts if one of its other views is reliable.
+    """
     positions = [np.arange(problem.n)[where] for where in problem.rows]
     shapes = [Diffusion().shape(view.geometry.size, n_clusters) for view in problem.views]
     graphs = [
@@ -116,7 +120,8 @@ def _features(problem: Problem, n_clusters: int) -> list[tuple[Array, Array]]:
         others = [b for b in range(len(graphs)) if b != a]
         if not others:
             return [(np.empty((0, 1)), np.empty((0, 1)))]
-        everyone = reduce(np.union1d, [positions[b] for b in others])
+        reliable = [b for b in others if weights[b] >= RELIABLE * weights[others].max()]
+        everyone = reduce(np.union1d, [positions[b] for b in reliable])
         size = (problem.n, problem.n)
         shared = sum(weights[b] * spread(graphs[b], positions[b], positions[b], size) for b in others)
         _, at, others_at = np.intersect1d(where, everyone, assume_unique=True, return_indices=True)

@@ -89,6 +89,16 @@ class Agreement:
             E[a, b], null[a, b] = E[b, a], null[b, a] = mutual(*pair)
         return cls(E, null, known)
 
+    def mean(self, A: Array) -> tuple[Array, Array]:
+        """Mean agreement of each view with others by the weights ``A``, and the bound of the gate.
+
+        A view that can be compared with no other one agrees completely.
+        """
+        support = A.sum(axis=1)
+        A = A / np.maximum(support, 1e-12)[:, None]
+        e = np.where(support > 1e-6, (self.E * A).sum(axis=1), 1.0)
+        return e, np.maximum(GATE * (self.null * A).sum(axis=1), LEAST_AGREEMENT)
+
 
 def overlap(graphs: list[Any], rows: list[Array]) -> Array:
     """Cosine similarity between the graphs of views: 1 for copies, which are no independent evidence."""
@@ -119,7 +129,7 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
     """Reliability of each view, judged by its agreement with the other views."""
 
-    doubts: Array  # between 1/2 and 1, the less it agrees with other views; 0 for a single view
+    doubts: Array  # between 0 and 1: the smaller, the more it agrees with other views
     weights: Array  # weight of its edges in the shared graph
     copies: Array  # number of near-duplicates of the view, itself included
 
@@ -127,33 +137,23 @@ class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copie
 def view_reliability(agreement: Agreement, C: Array) -> Reliability:
     """Reliability of each view, from the agreement and the overlap ``C`` of views.
 
-    The edges of a view have the weight ``w_a ~ g_a``, divided among near-duplicates, with ``g_a`` between 0
-    and 1 the `above_chance` of its agreement with other reliable views. Both are iterated to a fixed point.
-    The doubts are ``1 - g_a / 2``: no view has doubts of zero, as the view with the smallest loss would then
-    take all weight and with it the consensus.
+    ``e_a = sum_b A_ab E_ab / sum_b A_ab`` with ``A_ab = (1 - C_ab) w_b`` is the mean agreement of a view with
+    other reliable views, and ``g_a = e_a^2 / (e_a^2 + epsilon_a^2)`` a gate at chance: ``epsilon_a`` is a few
+    standard deviations of ``e_a`` under chance. The edges of a view have the weight ``w_a ~ g_a``, divided
+    among near-duplicates: views that agree with others clearly better than by chance have nearly equal
+    weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are iterated to a
+    fixed point. The doubts are ``1 - g_a (1 + e_a) / 2``: with doubts of zero the view with the smallest loss
+    would take all weight, and with it the consensus.
     """
     v = len(C)
     if v == 1:
         return Reliability(np.zeros(1), np.ones(1), np.ones(1))
     independent = np.where(agreement.known, np.clip(1.0 - C, 0.0, None), 0.0)
     np.fill_diagonal(independent, 0.0)
-    w, g = np.full(v, 1.0 / v), np.ones(v)
+    w, e, g = np.full(v, 1.0 / v), np.ones(v), np.ones(v)
     for _ in range(RELIABILITY_ROUNDS):
-        g = above_chance(agreement, independent * w)
+        e, epsilon = agreement.mean(independent * w)
+        g = e**2 / (e**2 + epsilon**2)
         w = np.maximum(g, LEAST_WEIGHT) / C.sum(axis=1)
         w /= w.sum()
-    return Reliability(1.0 - g / 2.0, w, (C**COPY_POWER).sum(axis=1))
-
-
-def above_chance(agreement: Agreement, A: Array) -> Array:
-    """``g_a = e_a^2 / (e_a^2 + epsilon_a^2)`` of the mean agreement ``e_a = sum_b A_ab E_ab / sum_b A_ab``.
-
-    ``epsilon_a`` is a few standard deviations of ``e_a`` under chance. Views that agree with others clearly
-    better than by chance come close to 1, however much they agree; views of noise to 0. A view that no
-    other one can be compared with has 1.
-    """
-    support = A.sum(axis=1)
-    A = A / np.maximum(support, 1e-12)[:, None]
-    e = np.where(support > 1e-6, (agreement.E * A).sum(axis=1), 1.0)
-    epsilon = np.maximum(GATE * (agreement.null * A).sum(axis=1), LEAST_AGREEMENT)
-    return np.asarray(e**2 / (e**2 + epsilon**2))
+    return Reliability(1.0 - g * (1.0 + np.minimum(e, 1.0)) / 2.0, w, (C**COPY_POWER).sum(axis=1))
