@@ -65,7 +65,7 @@ def test_missing_views_landmarks_and_loaded_models(tmp_path):
     model = fitted(lacking)
     found = view_agreement(model, n_resamples=20)
     assert found["agreement"].iloc[:2].min() > 0.8
-    model.save(tmp_path / "model.safetensors", store="samples")
+    model.save(tmp_path / "model.safetensors")
     again = view_agreement(vl.load(tmp_path / "model.safetensors"), n_resamples=20)
     np.testing.assert_allclose(again, found, atol=1e-9)
     tied = view_agreement(fitted(views, factored=60), n_resamples=20)

@@ -172,9 +172,7 @@ def test_overlap_equals_the_naive_one_and_knows_copies():
 class TestReliability:
     E = np.array([[1.0, 0.8, 0.7, 0.1], [0.8, 1.0, 0.6, 0.0], [0.7, 0.6, 1.0, 0.05], [0.1, 0.0, 0.05, 1.0]])
     C = np.array([[1.0, 0.3, 0.2, 0.1], [0.3, 1.0, 0.6, 0.1], [0.2, 0.6, 1.0, 0.0], [0.1, 0.1, 0.0, 1.0]])
-    null = np.array(
-        [[0.0, 0.1, 0.05, 0.1], [0.1, 0.0, 0.02, 0.1], [0.05, 0.02, 0.0, 0.1], [0.1, 0.1, 0.1, 0.0]]
-    )
+    null = np.array([[0, 0.1, 0.05, 0.1], [0.1, 0, 0.02, 0.1], [0.05, 0.02, 0, 0.1], [0.1, 0.1, 0.1, 0]])
 
     def of(self, E, C, null=0.0):
         E = np.asarray(E)
@@ -222,7 +220,8 @@ class TestReliability:
         E[:3, :3] = 0.06
         np.fill_diagonal(E, 1.0)
         found = self.of(E, np.eye(v), 0.006)
-        assert_allclose(found.weights[:3], 1 / 3, rtol=0.1)
+        assert_allclose(found.weights[:3], found.weights[0])
+        assert found.weights[:3].sum() > 0.8
         assert (found.weights[3:] < 0.1 * found.weights[0]).all()
         assert found.doubts[3:].min() > found.doubts[:3].max()
 
