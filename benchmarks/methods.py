@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -13,8 +15,11 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans, SpectralClustering
 
 import viewloom as vl
+from viewloom.evaluation.agreement import view_agreement
 from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form
+from viewloom.kernels import graphs, shared_graph
 from viewloom.kernels.diffusion import Diffusion
+from viewloom.kernels.reliability import Agreement, Reliability, view_reliability
 
 Array = np.ndarray
 
@@ -25,7 +30,7 @@ class Outcome:
 
     labelings: list[Array]  # more than one where a method clusters every view by itself, or tries a grid
     weights: Array | None = None
-    agreement: Array | None = None  # of each view with the others, where a method reports it
+    agreement: Callable[[], Array] | None = None  # of each view with the others, where a method reports it
     predict: Callable[[list[Array]], Array] | None = None
 
 
@@ -53,12 +58,9 @@ class Method:
         return find_spec(self.package) is not None
 
 
-def reported_agreement(model: Any) -> Array | None:
-    """Agreement of each view with the others, where the model reports it: one number per view, or a table."""
-    found = getattr(model, "view_agreement_", None)
-    if found is None:
-        return None
-    return np.asarray(found["agreement"] if hasattr(found, "columns") else found, dtype=float).ravel()
+def reported_agreement(model: vl.KernelMultiviewNMF) -> Array:
+    """Agreement of each view with the consensus of the others, one number per view."""
+    return view_agreement(model, n_resamples=1)["agreement"].to_numpy()
 
 
 def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
@@ -67,7 +69,9 @@ def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
         settings = {**changes, **({"kernel": "precomputed"} if offer.is_kernel else {})}
         model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
-        return Outcome([model.labels_], model.view_weights_, reported_agreement(model), model.predict)
+        return Outcome(
+            [model.labels_], model.view_weights_, partial(reported_agreement, model), model.predict
+        )
 
     return Method(name, fit, form=form, incomplete=True, settings=repr((form, changes)))
 
@@ -179,9 +183,49 @@ STEPS = [
     _step("... and equal weights instead", **_PROBABILITIES, gamma=0.0),
     viewloom(DEFAULT),
 ]
+
+
+@contextmanager
+def _replaced(module: Any, name: str, function: Any) -> Iterator[None]:
+    """A function of the library, another one for a while."""
+    own = getattr(module, name)
+    setattr(module, name, function)
+    try:
+        yield
+    finally:
+        setattr(module, name, own)
+
+
+def _inside(name: str, module: Any, function: str, other: Any) -> Method:
+    """The default with one of its own functions replaced: for what is no parameter."""
+    plain = viewloom(name)
+
+    def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
+        with _replaced(module, function, other):
+            return plain.fit(offer, n_clusters, seed)
+
+    return replace(plain, fit=fit, settings=name)
+
+
+def _equal_reliability(agreement: Agreement, C: Array) -> Reliability:
+    """Every view as reliable as any other."""
+    return replace(view_reliability(agreement, C), weights=np.full(len(C), 1.0 / len(C)))
+
+
+def _squared_agreement(agreement: Agreement, C: Array) -> Reliability:
+    """Weights by the square of the agreement, without a gate at chance."""
+    found, w = view_reliability(agreement, C), np.full(len(C), 1.0 / len(C))
+    for _ in range(30 if len(C) > 1 else 0):
+        A = np.clip(1.0 - C, 0.0, None) * w
+        np.fill_diagonal(A, 0.0)
+        w = np.maximum(agreement.mean(A)[0], 0.01) ** 2 / C.sum(axis=1)
+        w /= w.sum()
+    return replace(found, weights=w)
+
+
 ABLATION = [
     viewloom(DEFAULT),
-    viewloom("no lent edges (share=0)", kernel=Diffusion(share=0.0)),
+    viewloom("no shared graph (share=0)", kernel=Diffusion(share=0.0)),
     viewloom("sharpness=0", sharpness=0.0),
     viewloom("sharpness=1", sharpness=1.0),
     viewloom("calibrate=False", calibrate=False),
@@ -191,6 +235,11 @@ ABLATION = [
     viewloom("scaled as for peers", form="scaled", scale=None),
     viewloom("init=random", init="random"),
     viewloom("theta=0", theta=0.0),
+    viewloom("theta=0.1", theta=0.1),
+    _inside("neighbours without ranks", graphs, "rank_weights", np.ones_like),
+    _inside("edges of all views alike", shared_graph, "view_reliability", _equal_reliability),
+    _inside("edges by squared agreement", shared_graph, "view_reliability", _squared_agreement),
+    _inside("no graph of all features", shared_graph, "FUSED", 0.0),
     viewloom("15 neighbours", kernel=Diffusion(n_neighbors=15)),
     viewloom("time=8", kernel=Diffusion(time=8.0)),
 ]

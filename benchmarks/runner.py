@@ -130,7 +130,8 @@ def _fit(task: Task) -> Reply:
     seconds = time.perf_counter() - start
     labelings = [_scattered(labels, kept) for labels in outcome.labelings]
     placed = _placed(outcome, views, labelings[0], kept)
-    return Reply(labelings, seconds, outcome.weights, outcome.agreement, placed)
+    agreement = outcome.agreement and outcome.agreement()
+    return Reply(labelings, seconds, outcome.weights, agreement, placed)
 
 
 def _scattered(labels: Array, kept: Array) -> Array:
