@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Conversion, Shown, associations, conversion, described, pairwise
-from viewloom.evaluation.inspection import ViewContributions, cluster_profiles, view_contributions
+from viewloom.evaluation.inspection import (
+    ViewContributions,
+    cluster_profiles,
+    view_agreement,
+    view_contributions,
+)
 from viewloom.study.report.privacy import shown_sizes
 
 if TYPE_CHECKING:
@@ -35,6 +40,8 @@ class Findings:
         Number of subjects of each cluster, and the same without small counts.
     secret : (k,) bool array
         Clusters that are too small to describe.
+    agreement : DataFrame
+        Of `view_agreement`.
     contributions : ViewContributions
     moved : DataFrame
         Mean share of membership (clusters x views) that shifts without a view; NaN for secret clusters.
@@ -54,6 +61,7 @@ class Findings:
     sizes: Array
     shown_sizes: list[Shown]
     secret: Array
+    agreement: pd.DataFrame
     contributions: ViewContributions
     moved: pd.DataFrame
     associations: pd.DataFrame
@@ -65,9 +73,17 @@ class Findings:
     left_out: dict[str, str]
 
 
-@lru_cache(maxsize=1)  # summary and figures use the same findings
+_FOUND: WeakKeyDictionary[Results, Findings] = WeakKeyDictionary()  # for as long as the results are in use
+
+
 def findings(results: Results) -> Findings:
-    """Compute the numbers of a report from the results of a run."""
+    """The numbers of a report from the results of a run; summary and figures use the same ones."""
+    if results not in _FOUND:
+        _FOUND[results] = _computed(results)
+    return _FOUND[results]
+
+
+def _computed(results: Results) -> Findings:
     model, min_cell = results.model, results.min_cell
     sizes = np.bincount(model.labels_, minlength=model.n_clusters)
     secret = sizes < min_cell
@@ -79,6 +95,7 @@ def findings(results: Results) -> Findings:
         sizes=sizes,
         shown_sizes=shown_sizes(sizes, min_cell),
         secret=secret,
+        agreement=view_agreement(model),
         contributions=contributions,
         moved=contributions.by_cluster().mul(np.where(secret, np.nan, 1.0), axis=0),
         associations=compared,

@@ -23,7 +23,8 @@ STRENGTHS = {  # usual bounds of effect sizes
     "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
 }
 SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
-MOST_NAMED = 6  # variables that a sentence names
+MOST_NAMED = 6  # variables or views that a sentence names
+NO_AGREEMENT = 0.01  # lower end of the interval of a view that may share nothing with the others
 AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
 
 
@@ -32,6 +33,7 @@ def in_short(results: Results, found: Findings) -> list[str]:
     sentences = [
         _counts(results, found),
         _weights(results),
+        _agreement(found),
         _differences(found),
         _events(results, found),
         _stability(results),
@@ -102,6 +104,25 @@ def _weights(results: Results) -> str:
     return (
         f"{plain(most)} has the largest weight ({percent(weights[most])}) and {plain(least)} the smallest "
         f"({percent(weights[least])}); equal weights would be {percent(1 / len(weights))} each."
+    )
+
+
+def _agreement(found: Findings) -> str:
+    """How far the other views confirm each view, and which views they do not confirm."""
+    table = found.agreement.dropna().sort_values("agreement", ascending=False, kind="stable")
+    if table.empty:
+        return ""
+    values = [
+        f"{plain(name)} {row.agreement:.2f} ({row.lower:.2f} to {row.upper:.2f})"
+        for name, row in table[:MOST_NAMED].iterrows()
+    ]
+    rest = f", and {len(table) - MOST_NAMED} more" if len(table) > MOST_NAMED else ""
+    alone = joined(plain(name) for name in table.index[table["lower"] < NO_AGREEMENT])
+    verb = "do" if (table["lower"] < NO_AGREEMENT).sum() > 1 else "does"
+    unclear = f" {alone} {verb} not clearly agree with the other views." if alone else ""
+    return (
+        "Agreement of each view with the other views, from 0 (chance) to 1 (complete), with 95% interval: "
+        f"{', '.join(values)}{rest}.{unclear}"
     )
 
 

@@ -78,6 +78,7 @@ def _views_table(results: Results, found: Findings) -> list[Table]:
         [
             text(plain(name)),
             number(weights[name]),
+            *map(number, found.agreement.loc[[name]].to_numpy(dtype=float)[0]),
             shown(size),
             number(features, 0),
         ]
@@ -85,7 +86,8 @@ def _views_table(results: Results, found: Findings) -> list[Table]:
             results.views.names, view_sizes(results), results.views.n_features, strict=True
         )
     ]
-    columns = [("view", 0), ("weight", 1), ("subjects", 1), ("features", 1)]
+    agreement = [("agreement", 1), ("from", 1), ("to", 1)]
+    columns = [("view", 0), ("weight", 1), *agreement, ("subjects", 1), ("features", 1)]
     return [table_of("views", "Views", VIEWS, columns, rows)]
 
 
@@ -242,8 +244,10 @@ CLUSTERS = (
     "give the share of the cluster's membership that shifts to other clusters when a view is left out."
 )
 VIEWS = (
-    "Weights are estimated from the data and sum to 1. Numbers of subjects are rounded where small counts "
-    "could be derived from exact ones."
+    "Weights are estimated from the data and sum to 1: views that share nothing with the others have little "
+    "weight, all others similar weights. To compare views, use the agreement: how much of the cluster "
+    "structure of a view the other views confirm (0 is chance, 1 is complete), with a 95 % interval. Numbers "
+    "of subjects are rounded where small counts could be derived from exact ones."
 )
 PATTERNS = "Subjects who lack a view are included, and assigned by the views they have. " + SMALL_COUNTS
 ASSOCIATIONS = (
