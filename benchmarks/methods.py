@@ -235,7 +235,7 @@ ABLATION = [
     viewloom("scaled as for peers", form="scaled", scale=None),
     viewloom("init=random", init="random"),
     viewloom("theta=0", theta=0.0),
-    viewloom("theta=0.1", theta=0.1),
+    viewloom("theta=0.01", theta=0.01),
     _inside("neighbours without ranks", graphs, "rank_weights", np.ones_like),
     _inside("edges of all views alike", shared_graph, "view_reliability", _equal_reliability),
     _inside("edges by squared agreement", shared_graph, "view_reliability", _squared_agreement),

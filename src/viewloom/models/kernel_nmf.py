@@ -55,7 +55,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         `viewloom.kernels`, or a function ``f(X, Y)`` that returns a kernel matrix.
     lam : float, or list / dict with one per view, default=10.0
         Strength of the consensus term.
-    theta : float, or list / dict with one per view, default=0.01
+    theta : float, or list / dict with one per view, default=0.1
         Strength of the smoothness term.
     gamma : float, default=2.0
         Exponent of the view weights: 0 gives equal weights, values up to 1 select a single view, large
@@ -167,7 +167,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         *,
         kernel: Any = "diffusion",
         lam: Any = 10.0,
-        theta: Any = 0.01,
+        theta: Any = 0.1,
         gamma: float = 2.0,
         graph: Any = "knn",
         membership: str = "simplex",

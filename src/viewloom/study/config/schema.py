@@ -276,7 +276,7 @@ class Model(Block):
     lam: WeightPerView = Field(
         default=10.0, description="Weight of the consensus; one, or { view = number, ... }."
     )
-    theta: WeightPerView = Field(default=0.01, description="Smoothness; one, or { view = number, ... }.")
+    theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
     gamma: Weight = Field(default=2.0, description="Larger values make the weights of views more equal.")
     graph: Graph = "knn"
     membership: Membership = "simplex"
