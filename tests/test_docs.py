@@ -102,7 +102,8 @@ def test_examples_run(stem):
         runpy.run_path(str(EXAMPLES / f"{stem}.py"))
 
 
-def test_the_notebook_runs_and_prints_what_it_shows():
+def test_the_notebook_runs_and_prints_what_it_shows(monkeypatch):
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel of notebooks has its own
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     shown = nbformat.read(EXAMPLES / "first_clusters.ipynb", as_version=4)

@@ -96,7 +96,7 @@ def test_colours_of_profiles():
     (low_red, _, low_blue, _), (high_red, _, high_blue, _) = image.to_rgba(-1.5), image.to_rgba(1.5)
     assert low_red > low_blue  # orange
     assert high_blue > high_red  # purple
-    assert "orange is lower than average, purple is higher" in captions.PROFILES
+    assert "orange is below the mean, purple above" in captions.PROFILES
 
 
 def test_blue_is_what_differs():
@@ -130,9 +130,8 @@ def test_ambiguous_pairs_low_is_good():
 
 @pytest.mark.parametrize("text", [tables.CLUSTERS, _asset("report.html.j2")])
 def test_bounds_of_stability(text):
-    stable, trusted = re.search(
-        r"from (0\.\d+)(?: is)? stable, below (0\.\d+)(?: is)? not to be", text
-    ).groups()
+    bounds = r"(0\.\d+) or more is considered stable, and clusters below (0\.\d+) should not be"
+    stable, trusted = re.search(bounds, text).groups()
     assert words.verdict(float(stable)) == "stable"
     assert words.verdict(float(stable) - 1e-9) == "doubtful"
     assert words.verdict(float(trusted) - 1e-9) == "unstable"
@@ -140,4 +139,4 @@ def test_bounds_of_stability(text):
 
 def test_quantiles_that_are_drawn():
     assert captions.QUANTILES == (0.1, 0.25, 0.5, 0.75, 0.9)
-    assert "middle half; thin line: 10 to 90 %" in captions.CERTAINTY
+    assert "interquartile range; thin line: 10th to 90th percentile" in captions.CERTAINTY
