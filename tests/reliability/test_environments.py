@@ -193,9 +193,9 @@ def catches(pid, number):
 
 on_linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are read from /proc")
 STOPPED = {
-    "select": (("--output", "settings.csv"), signal.SIGTERM, 143, "--resume goes on"),
+    "select": (("--output", "settings.csv"), signal.SIGTERM, 143, "--resume to continue"),
     "compare": (("--output", "compared"), signal.SIGINT, 130, "interrupted"),
-    "fit": (("--output", "run"), signal.SIGHUP, 129, "--resume goes on"),
+    "fit": (("--output", "run"), signal.SIGHUP, 129, "--resume to continue"),
 }
 
 
