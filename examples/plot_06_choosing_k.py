@@ -21,7 +21,7 @@ rng = np.random.default_rng(0)
 along = rng.standard_normal((60, 1))
 cloud = {name: 3 * along @ np.ones((1, 4)) + rng.standard_normal((60, 4)) for name in ("one", "two")}
 
-settings = {"n_subsamples": 10, "n_twins": 5, "random_state": 0, "progress": False}
+settings = {"n_subsamples": 10, "n_twins": 8, "random_state": 0, "progress": False}
 found = {
     name: vl.choose_k(data, [2, 3, 4], **settings) for name, data in [("groups", groups), ("cloud", cloud)]
 }
