@@ -158,7 +158,7 @@ def view_reliability(E, null, C, rounds=30):
             g.append(e[a] ** 2 / (e[a] ** 2 + max(4 * chance, 0.01) ** 2))
         raw = [max(g[a], 1e-4) / sum(C[a]) for a in range(v)]
         w = [r / sum(raw) for r in raw]
-    doubts = [1 - g[a] * (1 + min(e[a], 1)) / 2 for a in range(v)]
+    doubts = [1.5 - g[a] * (1 + min(e[a], 1)) / 2 for a in range(v)]
     return doubts, w, [sum(C[a][b] ** 4 for b in range(v)) for a in range(v)]
 
 

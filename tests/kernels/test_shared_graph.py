@@ -203,9 +203,9 @@ class TestReliability:
         assert found.doubts[0] == found.doubts[1]
 
     def test_two_views_by_hand(self):
-        """e = 0.2 and epsilon = 4 * 0.05 = 0.2: half of the full weight, doubts 1 - 1/2 * 1.2 / 2."""
+        """e = 0.2 and epsilon = 4 * 0.05 = 0.2: half of the full weight, doubts 3/2 - 1/2 * 1.2 / 2."""
         found = self.of([[1.0, 0.2], [0.2, 1.0]], np.eye(2), 0.05)
-        assert_allclose(found.doubts, 0.7)
+        assert_allclose(found.doubts, 1.2)
         assert_allclose(found.copies, 1.0)
 
     def test_agreement_well_above_chance_counts_in_full(self):
@@ -239,7 +239,7 @@ class TestReliability:
         assert_allclose(twice.doubts, once.doubts[0])
         assert_allclose(twice.copies, 2.0)
         alone = self.of(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: no other view to compare with
-        assert_allclose(alone.doubts, 0.0, atol=1e-3)
+        assert_allclose(alone.doubts, 0.5, atol=1e-3)
         assert_allclose(alone.weights, 0.5)
 
     def test_one_view(self):

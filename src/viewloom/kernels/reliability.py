@@ -17,6 +17,7 @@ Array = np.ndarray
 RELIABILITY_ROUNDS = 30
 GATE = 4.0  # standard deviations under chance at which a view has half of the full weight
 LEAST_AGREEMENT = 0.01  # the same bound where samples are so many that any agreement is significant
+MOST_DOUBTS = 1.5  # of a view of noise, in losses of a single cluster
 LEAST_WEIGHT = 1e-4  # of a view relative to the full weight: its edges keep lone samples connected
 
 COPY_POWER = 4  # views that share half of their edges hardly count as copies
@@ -129,7 +130,9 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
     """Reliability of each view, judged by its agreement with the other views."""
 
-    doubts: Array  # between 0 and 1: the smaller, the more it agrees with other views
+    doubts: (
+        Array  # between 1/2 and 3/2: the smaller, the more it agrees with other views; 0 for a single view
+    )
     weights: Array  # weight of its edges in the shared graph
     copies: Array  # number of near-duplicates of the view, itself included
 
@@ -142,8 +145,8 @@ def view_reliability(agreement: Agreement, C: Array) -> Reliability:
     standard deviations of ``e_a`` under chance. The edges of a view have the weight ``w_a ~ g_a``, divided
     among near-duplicates: views that agree with others clearly better than by chance have nearly equal
     weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are iterated to a
-    fixed point. The doubts are ``1 - g_a (1 + e_a) / 2``: with doubts of zero the view with the smallest loss
-    would take all weight, and with it the consensus.
+    fixed point. The doubts are ``3/2 - g_a (1 + e_a) / 2``: the smaller doubts are, the more weight the view with
+    the smallest loss takes, and with it the consensus.
     """
     v = len(C)
     if v == 1:
@@ -156,4 +159,4 @@ def view_reliability(agreement: Agreement, C: Array) -> Reliability:
         g = e**2 / (e**2 + epsilon**2)
         w = np.maximum(g, LEAST_WEIGHT) / C.sum(axis=1)
         w /= w.sum()
-    return Reliability(1.0 - g * (1.0 + np.minimum(e, 1.0)) / 2.0, w, (C**COPY_POWER).sum(axis=1))
+    return Reliability(MOST_DOUBTS - g * (1.0 + np.minimum(e, 1.0)) / 2.0, w, (C**COPY_POWER).sum(axis=1))
