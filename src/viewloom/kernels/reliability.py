@@ -130,9 +130,7 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
     """Reliability of each view, judged by its agreement with the other views."""
 
-    doubts: (
-        Array  # between 1/2 and 3/2: the smaller, the more it agrees with other views; 0 for a single view
-    )
+    doubts: Array  # from 1/2 to 3/2: the smaller, the more it agrees with others; 0 for a single view
     weights: Array  # weight of its edges in the shared graph
     copies: Array  # number of near-duplicates of the view, itself included
 
@@ -145,8 +143,8 @@ def view_reliability(agreement: Agreement, C: Array) -> Reliability:
     standard deviations of ``e_a`` under chance. The edges of a view have the weight ``w_a ~ g_a``, divided
     among near-duplicates: views that agree with others clearly better than by chance have nearly equal
     weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are iterated to a
-    fixed point. The doubts are ``3/2 - g_a (1 + e_a) / 2``: the smaller doubts are, the more weight the view with
-    the smallest loss takes, and with it the consensus.
+    fixed point. The doubts are ``3/2 - g_a (1 + e_a) / 2``: the smaller they are, the more weight the view
+    with the smallest loss takes, and with it the consensus.
     """
     v = len(C)
     if v == 1:
