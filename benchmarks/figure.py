@@ -40,7 +40,10 @@ def _draw_ranks(ax: Any, table: pd.DataFrame, difference: float) -> None:
         ax.annotate(f"{rank:.1f}", (rank, row), (7, 0), textcoords="offset points", va="center", fontsize=8)
     ax.set_xlim(right=table["rank"].max() * 1.08)
     ax.set_xlabel("mean rank by NMI (1 is best)")
-    ax.set_title(f"Shaded: not told apart from the best\n(critical difference {difference:.1f})", fontsize=9)
+    ax.set_title(
+        f"Shaded: no significant difference to the best\n(critical difference {difference:.1f})",
+        fontsize=9,
+    )
     _bare(ax)
 
 

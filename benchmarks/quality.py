@@ -10,7 +10,7 @@ begin with `kernel_` hold Gram matrices); `cohorts`, those in its folder `cohort
 where survival is known; `simulated`, cohorts of `viewloom.simulate.adni_like` (diagnosis, and subtypes among
 patients, with age and sex regressed out by what controls show, and raw). `halves.toml` says which of them are
 for development and which for confirmation. Fits run in another process that never reads classes: methods are
-told their number and nothing else.
+given their number and nothing else.
 
 With `--out`, every fit is appended to a file. Fits that are there, made by the same source code, are not
 repeated, and `--tables` prints the tables of the file without any fit.

@@ -203,7 +203,7 @@ def overall(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    """Nemenyi: mean ranks that differ by less are not told apart (Demsar 2006)."""
+    """Nemenyi: mean ranks that differ by less are not significantly different (Demsar 2006)."""
     if n_methods < 2:
         return 0.0
     q = studentized_range.ppf(1.0 - level, n_methods, np.inf) / np.sqrt(2.0)

@@ -79,7 +79,7 @@ def show_group(console: Console, group: str, frame: pd.DataFrame) -> None:
         title = "simulated: NMI of diagnosis and subtypes, eta squared of stage"
         show(console, title, summary.by_block(part), "method")
     if not (survival := summary.survival(part)).empty:
-        title = f"{group}: survival told by clusters that were found without it (C-index out of sample)"
+        title = f"{group}: survival of clusters that were found without it (C-index out of sample)"
         show(console, title, survival, "method")
     show_weights(console, group, part)
     show_paired(console, group, part)

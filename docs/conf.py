@@ -1,4 +1,4 @@
-"""Sphinx configuration. Built by ``make docs``, without network; the site asks nobody for anything."""
+"""Sphinx configuration. Built by ``make docs``, without network; the site makes no requests."""
 
 import os
 import sys

@@ -3,7 +3,7 @@ Views that mislead
 ==================
 
 Not every modality helps. Here two views show the same three groups, one is pure noise, and one has strong
-groups all of its own. The model is not told which is which.
+groups all of its own. The model does not know which is which.
 """
 
 import numpy as np

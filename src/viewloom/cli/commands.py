@@ -231,7 +231,7 @@ def select_parameters(
     elif not quiet:
         (print_number if clusters else _print_settings)(found)
         print_line(
-            f"{time.perf_counter() - began:.0f} seconds" + f"; table in {output}" * (output is not None)
+            f"{time.perf_counter() - began:.0f} seconds" + ("" if output is None else f"; table in {output}")
         )
 
 

@@ -277,7 +277,7 @@ class Views:
         parts = []
         for a, (name, X) in enumerate(self.items()):
             absent = len(self) - int(self.present[:, a].sum())
-            parts.append(f"{name}: {X.shape[1]} features" + (f", {absent} absent" * bool(absent)))
+            parts.append(f"{name}: {X.shape[1]} features" + (f", {absent} absent" if absent else ""))
         return f"Views({len(self)} samples; {', '.join(parts)})"
 
     def replaced(self, **changes: Any) -> Views:

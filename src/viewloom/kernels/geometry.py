@@ -29,7 +29,7 @@ DISTANCE_ROWS = 256  # rows of the distance matrix that are computed at a time
 
 QUERY_ROWS = 2048  # new samples per query, since all distances of sparse samples are stored
 
-FEW_ROWS = 32  # up to so many new samples edges are stored dense, which is faster than sparse
+FEW_ROWS = 32  # number of new samples up to which edges are stored dense, which is faster than sparse
 
 EXACT_SEARCH_ROWS = 50_000  # rows of a dense view beyond which neighbours are searched with faiss
 

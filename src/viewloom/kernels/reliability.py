@@ -16,7 +16,7 @@ from viewloom.runtime.stored import Stored
 Array = np.ndarray
 RELIABILITY_ROUNDS = 30
 GATE = 4.0  # standard deviations under chance at which a view has half of the full weight
-LEAST_AGREEMENT = 0.01  # the same bound where samples are so many that any agreement is significant
+LEAST_AGREEMENT = 0.01  # the same bound for many samples, where any agreement is significant
 MOST_DOUBTS = 1.5  # of a view of noise, in losses of a single cluster
 LEAST_WEIGHT = 1e-4  # of a view relative to the full weight: its edges keep lone samples connected
 

@@ -71,7 +71,7 @@ def tied(landmarks: Problem, samples: NewSamples, project: Callable[[Array], Arr
             operator = view.kernel.place(crosses[a], shared_graph).astype(dtype)
             blocks.append(ViewBlock(operator, _ties(view, crosses[a], dtype), samples.rows[a]))
         else:
-            blocks.append(_nobody(view, dtype))
+            blocks.append(_empty_block(view, dtype))
     return Shard(blocks, project, rho)
 
 
@@ -82,7 +82,7 @@ def _ties(view: FittedView, cross: CrossGeometry, dtype: Any) -> Laplacian | Non
     return Laplacian(Factored(B), np.ones(cross.size, dtype=dtype), 1.0)
 
 
-def _nobody(view: FittedView, dtype: Any) -> ViewBlock:
+def _empty_block(view: FittedView, dtype: Any) -> ViewBlock:
     """An empty block of a view that no sample has."""
     nothing = np.arange(0)
     m, width = view.geometry.size, _width(view.kernel.operator)

@@ -72,7 +72,7 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     ax.set_ylim(-0.6, len(table) - 0.4)
     ax.set_xlim(left=min(0.0, float(table[score].min())))
     leading = [*table.index, *table.index[~oracle]][-1]
-    better = "; lower is better" * (score in DISTANCES)
+    better = "; lower is better" if score in DISTANCES else ""
     set_labels(
         ax,
         f"{shortened(leading)} leads",

@@ -83,7 +83,7 @@ def wrapped_names(names: Iterable[Any]) -> list[str]:
 
 def count_text(n: int, what: str) -> str:
     """A number with its noun, such as "3 samples"."""
-    return f"{n} {what}" + "s" * (n != 1)
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:

@@ -21,7 +21,7 @@ PLAIN = {
     "━": "-",
     "→": "->",
 }
-NOBODY_READS = (errno.EPIPE, errno.EINVAL)  # the second on Windows
+READER_GONE = (errno.EPIPE, errno.EINVAL)  # the second on Windows
 HANDLER = "viewloom-plain"
 
 
@@ -84,7 +84,7 @@ def close(code: int) -> int:
     """
     sys.stdout.flush()
     failure = getattr(getattr(sys.stdout.buffer, "raw", None), "failure", None)
-    if failure is None or failure.errno in NOBODY_READS:
+    if failure is None or failure.errno in READER_GONE:
         return code
     print(f"Error: the standard output cannot be written ({failure.strerror}).", file=sys.stderr)
     return code or 1

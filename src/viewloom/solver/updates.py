@@ -18,7 +18,7 @@ RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty clu
 CACHED_SAMPLES = 8192  # number of samples whose memberships fit in the processor's cache
 UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
 SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
-MOST_COMPARED = 16  # up to so many rows a sorting network is used
+MOST_COMPARED = 16  # number of rows up to which a sorting network is used
 
 
 def project_simplex(V: Array) -> Array:

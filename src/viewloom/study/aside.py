@@ -254,7 +254,7 @@ def aside_note(why: Mapping[str, str]) -> list[Note]:
     if not why:
         return []
     named = ", ".join(f"{name!r} ({reason})" for name, reason in list(why.items())[:MOST_NAMED])
-    more = f" and {len(why) - MOST_NAMED} more" * (len(why) > MOST_NAMED)
+    more = f" and {len(why) - MOST_NAMED} more" if len(why) > MOST_NAMED else ""
     return count_note(len(why), "column", text=f"set aside: {named}{more}; {WAY_BACK}", public=True)
 
 

@@ -15,7 +15,8 @@ from viewloom.study.errors import StudyError
 def input_hashes(study: Study) -> dict[str, str]:
     """SHA-256 of every file and folder that the study reads, by path relative to the study file.
 
-    A folder has one hash, over the files that are read and their names: these may be ids, and are not told.
+    A folder has one hash, over the files that are read and their names. The names are not listed, as they
+    may be ids.
     """
     sources: list[Participants | View] = [*study.views.values(), *filter(None, [study.participants])]
     folder, hashes = study.path.parent, {}

@@ -53,7 +53,7 @@ class Checkpoint:
         if key != self.key:
             raise InputError(
                 f"The checkpoint {self.path} was written for other data, settings or versions. Delete it "
-                "to start anew, or name another file."
+                "to start again, or name another file."
             )
         return dict(units)
 

@@ -98,7 +98,7 @@ def choose_k(
     A number of clusters is *clear* if its loss lies more than 10 % below that of the twins, and further
     than one more twin would in one of 200 cases (about three standard deviations), and if subsamples
     agree more than those of twins. The most stable of the clear ones is recommended. Distant clusters
-    may be merged as stably as they can be told apart, so of those within 0.02 of the most stable the
+    may be merged as stably as they can be separated, so of those within 0.02 of the most stable the
     largest is taken. Prediction strength, PAC and held-out loss are given beside it; held-out loss is
     calibrated for each k, so it does not compare between them.
 
@@ -299,8 +299,8 @@ def reasons(table: pd.DataFrame, recommended: int | None) -> list[str]:
         ]
     chosen = _first(table[table["k"] == recommended], "k")
     others = table[table["clear"] & (table["k"] != recommended)]
-    told = [_against_twins(chosen), _strength(chosen), _ambiguity(chosen)]
-    return told if others.empty else [*told, "Next: " + _against_twins(_first(others, "stability"))]
+    reasons = [_against_twins(chosen), _strength(chosen), _ambiguity(chosen)]
+    return reasons if others.empty else [*reasons, "Next: " + _against_twins(_first(others, "stability"))]
 
 
 def _first(table: pd.DataFrame, by: str) -> dict[Any, Any]:
@@ -376,6 +376,6 @@ def _checked_ks(ks: Iterable[int], n: int, share: float, n_twins: int) -> list[i
         raise InputError(f"ks must be numbers of clusters of 2 or more, got {found}.")
     if found[-1] > n // 4:
         raise InputError(
-            f"{found[-1]} clusters cannot be told from {n} samples; give at least 4 samples a cluster."
+            f"{found[-1]} clusters cannot be assessed with {n} samples; give at least 4 samples a cluster."
         )
     return found

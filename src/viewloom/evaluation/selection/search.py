@@ -342,7 +342,7 @@ def seed_of(random_state: Any, checkpoint: Any) -> int:
         return int(random_state)
     if random_state is None and checkpoint is not None:
         raise InputError(
-            "Give random_state a number: samples drawn anew cannot be resumed from a checkpoint."
+            "Give random_state a number: new random samples cannot be resumed from a checkpoint."
         )
     return int(check_random_state(random_state).randint(2**31 - 1))
 

@@ -320,7 +320,7 @@ def _fault_lines(
 def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
     """Which (n, d) values are missing codes."""
     coded = np.zeros(values.shape, dtype=bool)
-    for pattern, found in codes.items() if isinstance(codes, Mapping) else [("*", codes)] * bool(codes):
+    for pattern, found in codes.items() if isinstance(codes, Mapping) else ([("*", codes)] if codes else []):
         at = [j for j, name in enumerate(names) if matches(name, [pattern])]
         known = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna()
         coded[:, at] |= np.isin(values[:, at], known.to_numpy(dtype=np.float64))

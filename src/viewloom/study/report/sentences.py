@@ -143,7 +143,7 @@ def _differences(found: Findings) -> str:
 
 
 def _variables(n: int) -> str:
-    return f"{n} clinical variable" + "s" * (n != 1)
+    return "1 clinical variable" if n == 1 else f"{n} clinical variables"
 
 
 def _events(results: Results, found: Findings) -> str:

@@ -129,7 +129,7 @@ def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Co
     left_out = {*comparison.ORACLES, *comparison.SLOW}
     names = [name for name in comparison.method_names(views) if name not in left_out]
     single = [name for name in names if name.startswith("SV ")]
-    groups = [single] * bool(single) + [[name] for name in names if name not in single]
+    groups = ([single] if single else []) + [[name] for name in names if name not in single]
     units = {f"{group[0]}, {seeds} seeds": (views, y, group, seeds) for group in groups}
     found = stages.run("Comparing methods", score_methods, units)
     runs = [pd.DataFrame(**record["runs"]) for record in found.values()]
