@@ -328,6 +328,12 @@ def len_of(shard, more):
     return shard[0] + more
 
 
+def keys_of_views(schema):
+    """Keys of a block of views in the JSON schema; earlier versions of pydantic refer to a definition."""
+    block = schema["properties"]["views"]["additionalProperties"]
+    return (schema["$defs"][block["$ref"].split("/")[-1]] if "$ref" in block else block)["properties"]
+
+
 class TestFormat:
     @pytest.fixture(autouse=True)
     def recipe(self, follow):
@@ -370,7 +376,7 @@ class TestFormat:
         from viewloom.study.readers import sniff
 
         assert sniff(folder / "rna.npz") == "npz"
-        keys = json_schema()["properties"]["views"]["additionalProperties"]["properties"]
+        keys = keys_of_views(json_schema())
         assert "npz" in keys["format"]["enum"]
         (folder / "study.toml").write_text("[views.rna]\npath = 'rna.npz'\nformat = 'npy'\n")
         with pytest.raises(StudyError, match=r"must be one of .*'npz', got 'npy'; did you mean 'npz'"):
@@ -391,7 +397,7 @@ class TestFormat:
         described = read_study(toml)
         assert load(described).views["rna"].shape == (60, 5)
         assert settings_of(described)["views"]["rna"]["array"] == "counts"
-        keys = json_schema()["properties"]["views"]["additionalProperties"]["properties"]
+        keys = keys_of_views(json_schema())
         assert keys["array"]["anyOf"][0]["type"] == "string"
         for wrong, message in {
             "array = 3": r"line 3: views\.rna\.array: should be a valid string",
