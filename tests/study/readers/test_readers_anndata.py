@@ -112,9 +112,7 @@ class TestH5ad:
 
     def test_names_that_do_not_fit(self, tmp_path):
         path = changed(tmp_path, RNA, lambda file: file.move("obs", "uns/obs") or file.copy("var", "obs"))
-        with pytest.raises(
-            StudyError, match="does not match its row and column names"
-        ):
+        with pytest.raises(StudyError, match="does not match its row and column names"):
             read_h5ad(path)
 
     def test_a_table_in_place_of_layers_is_not_told(self, tmp_path):
