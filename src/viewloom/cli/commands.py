@@ -33,7 +33,7 @@ from viewloom.data.views import Views
 from viewloom.evaluation.comparison import Comparison, compare
 from viewloom.evaluation.selection import Selection, choose_k, select
 from viewloom.runtime.files import atomic_write, check_room, writing
-from viewloom.runtime.workers import exit_code, interrupted
+from viewloom.runtime.workers import exit_code, interrupted, silence_warnings
 from viewloom.study import StudyError, read_study
 from viewloom.study import run as runs
 
@@ -65,6 +65,7 @@ class Commands(TyperGroup):
 def _handled(error: BaseException, debug: bool) -> int:
     """Print an error and return the exit code."""
     if interrupted(error):
+        silence_warnings()
         print_error_line("interrupted; earlier results are unchanged.")
         return exit_code()
     if isinstance(error, MemoryError):

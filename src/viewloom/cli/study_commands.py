@@ -21,7 +21,7 @@ from viewloom.cli.rendering import (
     working,
 )
 from viewloom.runtime.files import atomic_write, check_room
-from viewloom.runtime.workers import check_open_files, exit_code, interrupted
+from viewloom.runtime.workers import check_open_files, exit_code, interrupted, silence_warnings
 from viewloom.study import Study, StudyError, read_study
 from viewloom.study import check as check_files
 from viewloom.study import run as runs
@@ -198,6 +198,7 @@ def resumable() -> Iterator[None]:
     except BaseException as error:
         if not interrupted(error):
             raise
+        silence_warnings()
         print_error_line(
             "interrupted; earlier results are unchanged. Run the same command with --resume to continue."
         )

@@ -35,6 +35,11 @@ def interrupted(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) or bool(RECEIVED)
 
 
+def silence_warnings() -> None:
+    """Show no more warnings: libraries warn of work that an interruption left unfinished."""
+    warnings.simplefilter("ignore")
+
+
 def stop_on_signals() -> None:
     """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored (``nohup``).
 
@@ -51,6 +56,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _stop_at_once)
     RECEIVED.append(number)
+    silence_warnings()
     end_children()  # before they print errors about a lost parent
     threading.Thread(target=_stop_late, daemon=True).start()
     raise KeyboardInterrupt
