@@ -84,3 +84,5 @@ def test_mistakes():
         view_agreement(vl.MultiviewNMF())
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         view_agreement(model, level=95)
+    with pytest.raises(ValueError, match="n_resamples must be at least 1"):
+        view_agreement(model, n_resamples=0)

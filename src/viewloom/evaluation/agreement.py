@@ -68,6 +68,8 @@ def view_agreement(
     """
     if not isinstance(model, KernelMultiviewNMF):
         raise InputTypeError(f"view_agreement needs a KernelMultiviewNMF, got {type(model).__name__}.")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples must be at least 1, got {n_resamples!r}.")
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1, got {level!r}.")
     check_is_fitted(model)
@@ -115,11 +117,11 @@ def _features(problem: Problem, n_clusters: int) -> list[tuple[Array, Array]]:
         KNN(shape.n_neighbors).fit(view.geometry).S for shape, view in zip(shapes, problem.views, strict=True)
     ]
     weights = problem.reliability(n_clusters).weights
+    if len(graphs) == 1:
+        return [(np.empty((0, 1)), np.empty((0, 1)))]
     found = []
     for a, (shape, graph, where) in enumerate(zip(shapes, graphs, positions, strict=True)):
         others = [b for b in range(len(graphs)) if b != a]
-        if not others:
-            return [(np.empty((0, 1)), np.empty((0, 1)))]
         reliable = [b for b in others if weights[b] >= RELIABLE * weights[others].max()]
         everyone = reduce(np.union1d, [positions[b] for b in reliable])
         size = (problem.n, problem.n)

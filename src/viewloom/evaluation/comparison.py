@@ -209,7 +209,7 @@ class SearchedForm:
     init: str
 
     def fit(self, views: Views) -> SearchedForm:
-        """Search, then fit on everybody."""
+        """Search, then fit on all samples."""
         found = select(
             views,
             {**PAPER_GRID, "init": [self.init]},

@@ -62,9 +62,10 @@ class Calibration:
     """Constants of each view that make losses comparable: ``c ((q - o) / s + delta)``.
 
     ``o`` (offset) and ``o + s`` are the reconstruction errors of the best clustering and of a single
-    cluster (see `explained_range`). ``delta`` (doubts) is the share of a view's structure that other
-    views do not support; it prevents a view from gaining weight by pulling the consensus towards
-    itself. ``c`` (charge) corrects for near-duplicate views (see `shared_vote`).
+    cluster (see `explained_range`). ``delta`` (doubts) is the larger, the less other views agree with
+    a view (see `viewloom.kernels.reliability.view_reliability`); it prevents a view from gaining weight
+    by pulling the consensus towards itself. ``c`` (charge) corrects for near-duplicate views (see
+    `shared_vote`).
     """
 
     offset: Array
