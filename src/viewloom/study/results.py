@@ -110,6 +110,12 @@ class Results:
         return np.bincount(self.model.labels_, minlength=self.model.n_clusters).tolist()
 
     @property
+    def cluster_names(self) -> list[str]:
+        """Names of the clusters for people: those that the study gives, else numbers from 1."""
+        given = list(self.settings.get("cluster", {}).get("names", []))
+        return given or [str(j + 1) for j in range(self.model.n_clusters)]
+
+    @property
     def cluster_stability(self) -> pd.Series:
         """Stability of every cluster; NaN where unknown, such as for a cluster without subjects."""
         return self.stability.clusters.reindex(range(self.model.n_clusters))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -116,6 +116,10 @@ KernelPerView = Annotated[
 ]
 WeightPerView = Annotated[
     Annotated[Weight, Tag("(one)")] | Annotated[dict[str, Weight], Tag("(each)")], Discriminator(_shape)
+]
+Range = dict[Literal["min", "max"], float]
+Rules = dict[
+    str, Annotated[Annotated[Codes, Tag("(one)")] | Annotated[Range, Tag("(each)")], Discriminator(_shape)]
 ]
 CodesPerColumn = Annotated[
     Annotated[list[Code], Tag("(one)")] | Annotated[dict[str, list[Code]], Tag("(each)")],

@@ -35,6 +35,7 @@ from viewloom.study.config.fields import (
     Membership,
     Names,
     ParticipantsFormat,
+    Rules,
     Share,
     Text,
     Weight,
@@ -268,6 +269,30 @@ class Preparation(Block):
     )
 
 
+class Cluster(Block):
+    """``[cluster]``: who is clustered, and how clusters are named."""
+
+    include: Rules = Field(
+        default={}, description="Subjects to cluster: { diagnosis = ['AD', 'MCI'], age = { min = 55 } }."
+    )
+    exclude: Rules = Field(default={}, description="Subjects to leave out; rules as for include.")
+    remove_severity: Text | None = Field(
+        default=None,
+        description="Column of severity, such as 'mmse', or 'common' for the first common component; its "
+        "effect is removed from every view.",
+    )
+    sensitivity: list[Literal["with-controls"]] = Field(
+        default=[], description="Further fits that the report compares with the main one."
+    )
+    leave: Literal["site"] | None = Field(
+        default=None, description="Fit without each site in turn, and compare its clusters."
+    )
+    names: list[str] = Field(default=[], description="Names of the clusters, in their order.")
+    order: Literal["size", "severity"] = Field(
+        default="size", description="Order of the clusters: the largest first, or the least severe first."
+    )
+
+
 class Model(Block):
     """``[model]``: settings of `viewloom.KernelMultiviewNMF`; the defaults are its own."""
 
@@ -326,6 +351,7 @@ class Study(Block):
     participants: SerializeAsAny[Annotated[Participants, Extended(Participants)]] | None = None
     views: dict[str, SerializeAsAny[Annotated[View, Extended(View)]]]
     preparation: Preparation = Preparation()
+    cluster: Cluster = Cluster()
     model: Model = Model()
     ids: Ids = Ids()
     report: Report = Report()
@@ -364,6 +390,7 @@ BLOCKS: dict[str, type[Block]] = {
     "participants.survival": Survival,
     "views.<name>": View,
     "preparation": Preparation,
+    "cluster": Cluster,
     "model": Model,
     "ids": Ids,
     "report": Report,
