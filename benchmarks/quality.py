@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         check_outputs(options)
         if options.tables:
-            frame, bench_sets = pd.DataFrame(results.read(options.out)), []
+            frame, bench_sets = only_sets(pd.DataFrame(results.read(options.out)), options.sets), []
         else:
             bench_sets, methods = plan_sets(options, console), plan_methods(options, console)
             frame = measure(bench_sets, methods, scenarios_of(options), options)
@@ -128,6 +128,15 @@ def shares(text: str) -> list[float]:
     if not all(0.0 < value < 1.0 for value in values):
         raise argparse.ArgumentTypeError("shares must lie between 0 and 1")
     return values
+
+
+def only_sets(frame: pd.DataFrame, names: list[str] | None) -> pd.DataFrame:
+    """Rows of the sets that were asked for; all without names."""
+    if not names:
+        return frame
+    if absent := sorted(set(names) - set(frame["set"])):
+        raise ValueError(f"The file has no set {', '.join(absent)}.")
+    return frame[frame["set"].isin(names)]
 
 
 def plan_sets(options: argparse.Namespace, console: Console) -> list[BenchSet]:

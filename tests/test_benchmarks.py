@@ -331,6 +331,9 @@ def test_a_run_goes_on_where_it_stopped(folder, capsys, monkeypatch):
     assert quality.main(["--tables", "--out", str(out)]) == 0
     assert len(calls) == 1
     assert "NEMO" in capsys.readouterr().out
+    assert quality.main(["--tables", "--out", str(out), "--sets", "made_up"]) == 0
+    assert quality.main(["--tables", "--out", str(out), "--sets", "other"]) == 2
+    assert "no set other" in capsys.readouterr().out
 
 
 def _counted(function, calls):

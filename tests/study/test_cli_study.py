@@ -323,10 +323,17 @@ def test_compare_and_select_take_a_study(folder, monkeypatch):
     seen = {}
 
     def select(views, grid, **settings):
-        seen.update(settings, subjects=len(views), names=views.names)
+        seen.update(settings, grid=grid, subjects=len(views), names=views.names)
         raise ValueError("enough")
 
     monkeypatch.setattr("viewloom.cli.commands.select", select)
     run("select", folder / "study.toml")
     assert (seen["subjects"], seen["n_clusters"], seen["y"]) == (52, 3, None)
     assert seen["names"] == ["vbm", "freesurfer", "fdg", "snp"]
+    assert seen["grid"] is not None
+    assert not seen["paper"]
+    run("select", folder / "study.toml", "--paper")
+    assert (seen["grid"], seen["paper"]) == (None, True)
+    result = run("select", folder / "study.toml", "--paper", "--clusters")
+    assert result.exit_code == 2
+    assert "choose one" in result.stderr

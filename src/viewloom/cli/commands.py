@@ -193,6 +193,9 @@ def select_parameters(
     clusters: Annotated[
         bool, typer.Option("--clusters", help="Choose the number of clusters instead.")
     ] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Search lam, theta and sigma of the paper's method instead.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the full table to this CSV file.")
     ] = None,
@@ -205,6 +208,8 @@ def select_parameters(
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
     if resume and output is None:
         raise StudyError("--resume needs --output, the table that the interrupted search was writing.")
+    if clusters and paper:
+        raise StudyError("--clusters and --paper are two searches; choose one.")
     if output is not None:
         check_room(output)
     views, y, k = load(study, cohort)
@@ -220,8 +225,9 @@ def select_parameters(
             counting = partial(choose_k, views, range(2, 7), **how)
             found: Any = runs.search(counting, views, ("clusters", seed), output, resume=resume)
         else:
-            trying = partial(select, views, GRID, n_clusters=k, y=known, **how)
-            found = runs.search(trying, views, ("settings", seed, k, known), output, resume=resume)
+            trying = partial(select, views, None if paper else GRID, n_clusters=k, y=known, paper=paper, **how)
+            asked = ("paper" if paper else "settings", seed, k, known)
+            found = runs.search(trying, views, asked, output, resume=resume)
     if as_json:
         content = (
             {"recommended": found.recommended, "reasons": found.reasons}
@@ -237,7 +243,7 @@ def select_parameters(
 
 
 def _print_settings(found: Selection) -> None:
-    columns = ["rank", *GRID, "held_out", "stability", "reported_Acc", "reported_NMI"]
+    columns = ["rank", *GRID, "sigma", "held_out", "stability", "reported_Acc", "reported_NMI"]
     shown = found.table.head(10)
     title = f"Best of {len(found.table)} settings, 5 folds; labels are not used for the choice"
     show(frame_table(title, shown[[name for name in columns if name in shown]]))
