@@ -225,7 +225,8 @@ def select_parameters(
             counting = partial(choose_k, views, range(2, 7), **how)
             found: Any = runs.search(counting, views, ("clusters", seed), output, resume=resume)
         else:
-            trying = partial(select, views, None if paper else GRID, n_clusters=k, y=known, paper=paper, **how)
+            grid = None if paper else GRID
+            trying = partial(select, views, grid, n_clusters=k, y=known, paper=paper, **how)
             asked = ("paper" if paper else "settings", seed, k, known)
             found = runs.search(trying, views, asked, output, resume=resume)
     if as_json:
