@@ -265,7 +265,7 @@ class TestMistakes:
             (MRI + "[preparation]\nresidualise = 'AGE'", "'AGE' is not among participants.covariates"),
             (
                 MRI + "[preparation]\nharmonise = 'combat'",
-                "preparation.harmonise: 'combat' needs participants.site.",
+                "preparation.harmonise: 'combat' needs site of [participants].",
             ),
             (
                 MRI + PEOPLE + "[preparation]\nresidualise = ['AEG']\nresidualise_on = 'all'",
@@ -273,7 +273,7 @@ class TestMistakes:
             ),
             (
                 MRI + PEOPLE + "[preparation]\nresidualise = ['AGE']",
-                "estimating effects in controls needs preparation.controls",
+                "estimating effects in controls needs diagnosis of [participants]",
             ),
             (MRI + PEOPLE + "survival = { time = 'a' }", "line 12: participants.survival.event: is missing."),
         ],

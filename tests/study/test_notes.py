@@ -250,7 +250,8 @@ def of_preparation(folder, n):
     )  # fmt: skip
     fitted = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, plan)
     sites = Plan(harmonise="combat", site="site", min_site=100)
-    idle = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, sites)
+    one = people.assign(site="x")
+    idle = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), one, sites)
     other, who = frame.assign(extra=1.0), people.assign(sex=["X"] * n + ["F"] * (120 - n))
     other.iloc[80 : 80 + n, :3] = np.nan
     other["w"] = 1.0

@@ -256,12 +256,23 @@ class Preparation(Block):
     residualise_on: Literal["controls", "all"] = Field(
         default="controls", description="Subjects in whom these effects are estimated."
     )
+    w_scores: Names = Field(
+        default=[],
+        description="Covariates; every feature becomes its deviation from controls with the same covariates, "
+        "in their standard deviations.",
+    )
+    splines: Names = Field(
+        default=[], description="Numeric covariates whose effect is a spline instead of linear."
+    )
     controls: Codes = Field(default=[], description="Diagnosis of the controls, or several diagnoses.")
     harmonise: Literal["none", "combat"] = Field(default="none", description="Harmonisation between sites.")
+    harmonise_on: Literal["all", "controls"] = Field(
+        default="all", description="Subjects in whom the effects of sites are estimated."
+    )
     min_site: int = Field(
         default=5, ge=2, description="Minimum number of subjects; smaller sites are not harmonised."
     )
-    new_sites: Literal["error", "average"] = Field(
+    new_sites: Literal["error", "average", "adapt"] = Field(
         default="error", description="For new subjects from sites that are not in the training data."
     )
     standardise: bool = Field(
