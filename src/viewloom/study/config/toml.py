@@ -202,7 +202,7 @@ def _option_problems(source: Source, format: str, where: Where) -> Iterator[Prob
 
 def _model_problems(study: Study) -> Iterator[Problem]:
     """Settings per view that do not match the views of the study."""
-    for key in ("kernel", "lam", "theta"):
+    for key in ("kernel", "lam", "theta", "scale"):
         setting = getattr(study.model, key)
         if isinstance(setting, dict):
             yield from _per_view_problems(setting, study.views, ("model", key))
