@@ -59,6 +59,19 @@ class Preparation:
     View 'mri': 1 missing cell (16.7%) filled with the median
     >>> prepared.transform(views)["mri"].tolist()
     [[3.0, 3.0], [2.5, 2.0], [2.0, 1.0]]
+
+    Deviations from controls of the same age and sex, in their standard deviations:
+
+    >>> import viewloom as vl
+    >>> cohort = vl.simulate.adni_like(random_state=0)
+    >>> plan = Plan(
+    ...     w_scores=["age", "sex", "icv"], splines=["age"], diagnosis="diagnosis", controls="HC",
+    ...     genotypes=["snp"],
+    ... )
+    >>> fitted = Preparation.fit(cohort.views, cohort.participants, plan)
+    >>> fdg = pd.DataFrame(fitted.transform(cohort.views, cohort.participants)["fdg"])
+    >>> fdg.groupby(cohort.participants["diagnosis"].to_numpy()).mean().mean(axis=1).round(1).to_dict()
+    {'AD': -0.8, 'HC': 0.0, 'MCI': -0.4}
     """
 
     plan: Plan
