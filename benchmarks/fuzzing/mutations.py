@@ -152,6 +152,7 @@ path paths format id visit visit_column missing_codes delimiter decimal encoding
 site outcomes survival survival.time transform columns exclude name value repeats atlas measures
 hemispheres longitudinal global_measures dictionary require_qc min_maf min_call_rate variants modality
 layer impute n_neighbors genotypes residualise residualise_on controls harmonise min_site new_sites
+harmonise_on w_scores splines
 standardise n_clusters kernel kernel.vbm lam theta.mri gamma graph membership sharpness scale n_init
 max_iter tol seed match min_cell model views.x participants "" 'a.b' a.b.c
 """.split()

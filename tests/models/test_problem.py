@@ -46,6 +46,30 @@ class TestFitScaler:
         found = fit_scaler("standard", sp.csr_array(X)).transform(sp.csr_array(X))
         assert_allclose(found.toarray(), X / X.std(axis=0))
 
+    def test_centred_features_keep_their_units(self):
+        scaler = fit_scaler("centre", X)
+        assert_allclose(scaler.transform(X), X - X.mean(axis=0))
+        assert scaler.transform(X.astype(np.float32)).dtype == np.float32
+        S = sp.csr_array(X)
+        assert_array_equal(fit_scaler("centre", S).transform(S).toarray(), X)  # sparse stays sparse
+
+    def test_one_scale_for_each_view(self, tmp_path):
+        views = vl.Views({"a": X, "b": X})
+        model = vl.KernelMultiviewNMF(2, kernel="linear", scale={"a": "centre", "b": None}, random_state=0)
+        model.fit(views).save(tmp_path / "m.safetensors")
+        assert [type(view.scaler).__name__ for view in model.fitted_model_.problem.views] == [
+            "Centred",
+            "Columns",
+        ]
+        restored = vl.load(tmp_path / "m.safetensors")
+        assert_array_equal(restored.transform(views), model.transform(views))
+        for scale, message in (
+            ({"a": "centre"}, "one entry per view"),
+            (["max", None], "scale must be one of"),
+        ):
+            with pytest.raises(vl.InputError, match=message):
+                model.set_params(scale=scale).fit(views)
+
     def test_samples_of_length_one(self):
         found = fit_scaler("unit", X).transform(X)
         assert_allclose(found, [row / np.sqrt(sum(row**2)) for row in X])

@@ -416,22 +416,39 @@ def people(**columns):
 
 
 CONTROLS = '[preparation]\nresidualise = ["age", "sex"]\ncontrols = "HC"\n'
+ON_ALL = 'residualise_on = "all"\n'
+W_SCORES = '[preparation]\nw_scores = ["age", "sex"]\ncontrols = "HC"\n'
+ONE_EACH = '[preparation]\nharmonise = "combat"\n'
 FOLLOWED = 'survival = { time = "conversion_time", event = "conversion_event" }\n'
 BROKEN = {  # what fit would refuse, and what it says
     "too large": (cell("LInsula", 1e300), "1 values are beyond 1e\\+60.*'LInsula'"),
     "dates as a covariate": (
-        both(people(sex=[f"2001-{j}" for j in range(42)]), said(CONTROLS)),
+        both(people(sex=[f"2001-{j}" for j in range(42)]), said(CONTROLS + ON_ALL)),
         "Covariate 'sex'.*42|'sex'.*text",
     ),
     "few controls": (
         both(people(diagnosis=["HC"] * 4 + ["AD"] * 38), said(CONTROLS)),
         "controls have it, too few",
     ),
+    "controls of one sex": (
+        both(
+            people(diagnosis=["HC"] * 30 + ["AD"] * 12, sex=["F"] * 30 + ["F", "M", "M"] * 4), said(CONTROLS)
+        ),
+        r"0 controls of \d+ with 'M' as 'sex'",
+    ),
+    "few controls for w-scores": (
+        both(people(diagnosis=["HC"] * 19 + ["AD"] * 23), said(W_SCORES)),
+        r"1\d controls have it, too few .*\(20 are needed",
+    ),
+    "sites that are one person": (
+        both(people(site=[f"planted-secret{j}" for j in range(42)]), said(ONE_EACH)),
+        "42 sites .*the largest of 1 subject",
+    ),
     "no such controls": (said(CONTROLS.replace("HC", "CN")), "no subject has the diagnosis 'CN'"),
     "sites that are a covariate": (
         both(
             people(site=["a"] * 21 + ["b"] * 21, age=[60.0] * 21 + [70.0] * 21),
-            said(CONTROLS + 'harmonise = "combat"'),
+            said(CONTROLS + ON_ALL + 'harmonise = "combat"'),
         ),
         "confounded with the sites",
     ),

@@ -9,6 +9,7 @@ import pytest
 
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation.combat import apply_combat, fit_combat, site_effects
+from viewloom.study.preparation.splines import knots_of, spline_basis
 
 # first feature of `scanned()`; subjects 0, 15 and 40
 GAMMA = [-1.974947, 0.09192, 2.294236]
@@ -50,6 +51,68 @@ def test_numbers_of_neurocombat():
     np.testing.assert_allclose(fitted.shift[:, 0], GAMMA, atol=1e-4)
     np.testing.assert_allclose(fitted.scale[:, 0] ** 2, DELTA, rtol=1e-4)
     np.testing.assert_allclose(apply_combat(fitted, X, site, C)[[0, 15, 40], 0], HARMONISED, atol=1e-3)
+
+
+def in_loops(X, site, C, used):
+    """ComBat as published, one feature at a time, estimated in the rows `used` and applied to all."""
+    k, p, d = site.max() + 1, C.shape[1], X.shape[1]
+    n_used = [sum(used & (site == i)) for i in range(k)]
+    D = np.hstack([np.eye(k)[site], C])
+    Z, level, spread = np.empty_like(X), np.empty_like(X), np.empty(d)
+    for g in range(d):
+        b = np.linalg.lstsq(D[used], X[used, g], rcond=None)[0]
+        spread[g] = np.sqrt(np.mean([(x - row @ b) ** 2 for x, row in zip(X[used, g], D[used], strict=True)]))
+        level[:, g] = sum(n_used[i] * b[i] for i in range(k)) / sum(n_used) + C @ b[k : k + p]
+        Z[:, g] = (X[:, g] - level[:, g]) / spread[g]
+    Y = np.empty_like(X)
+    for i in range(k):
+        here, n = site == i, n_used[i]
+        g_hat = [Z[here & used, g].mean() for g in range(d)]
+        d_hat = [Z[here & used, g].var(ddof=1) for g in range(d)]
+        middle, tau2 = np.mean(g_hat), np.var(g_hat, ddof=1)
+        m, s2 = np.mean(d_hat), np.var(d_hat, ddof=1)
+        a, b = (2 * s2 + m**2) / s2, (m * s2 + m**3) / s2
+        for g in range(d):
+            gamma, delta = g_hat[g], d_hat[g]
+            for _ in range(500):
+                gamma = (n * tau2 * g_hat[g] + delta * middle) / (n * tau2 + delta)
+                delta = (b + sum((z - gamma) ** 2 for z in Z[here & used, g]) / 2) / (n / 2 + a - 1)
+            Y[here, g] = level[here, g] + spread[g] * (Z[here, g] - gamma) / np.sqrt(delta)
+    return Y
+
+
+@pytest.mark.parametrize("spline", [False, True])
+@pytest.mark.parametrize("on_controls", [False, True])
+def test_equals_the_published_formulas_in_loops(spline, on_controls):
+    X, site, C = scanned(sizes=(15, 20, 12))
+    used = np.arange(len(X)) % 2 == 0 if on_controls else np.ones(len(X), dtype=bool)
+    if spline:
+        C = np.column_stack([spline_basis(C[:, 0], knots_of(C[used, 0], "age")), C[:, 1]])
+    fitted = fit_combat(X[used], site[used], C[used])
+    np.testing.assert_allclose(apply_combat(fitted, X, site, C), in_loops(X, site, C, used), rtol=1e-7)
+
+
+def test_controls_applied_to_patients_equals_neurocombat():
+    """By its estimates; its function for new subjects does not run with numpy 2.4."""
+    combat = pytest.importorskip("neuroCombat")
+    X, site, _ = scanned(sizes=(30, 40, 24))
+    own, none = np.arange(len(X)) % 2 == 0, np.empty((len(X), 0))
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = combat.neuroCombat(X[own].T, pd.DataFrame({"site": site[own]}), "site")["estimates"]
+    mean, spread = found["stand.mean"][:, 0], np.sqrt(found["var.pooled"][:, 0])
+    Z = ((X - mean) / spread - found["gamma.star"][site]) / np.sqrt(found["delta.star"][site])
+    fitted = fit_combat(X[own], site[own], none[own])
+    np.testing.assert_allclose(apply_combat(fitted, X, site, none), mean + spread * Z, atol=1e-3)
+
+
+def test_equals_neurocombat_with_a_spline():
+    X, site, C = scanned(sizes=(30, 40, 24))
+    curve = spline_basis(C[:, 0], knots_of(C[:, 0], "age"))
+    combat = pytest.importorskip("neuroCombat")
+    table = pd.DataFrame(curve, columns=["age", "bent", "more"]).assign(site=site)
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = combat.neuroCombat(X.T, table, "site", continuous_cols=["age", "bent", "more"])["data"].T
+    np.testing.assert_allclose(apply_combat(fit_combat(X, site, curve), X, site, curve), found, atol=1e-3)
 
 
 def test_effects_solve_the_equations_of_the_posterior():

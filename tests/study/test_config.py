@@ -134,6 +134,28 @@ class TestReading:
         assert (plan.impute, plan.diagnosis, plan.site) == ("knn", "DX", "SITE")
         assert (list(plan.controls), list(plan.genotypes)) == (["1"], ["snp"])
 
+    def test_w_scores_keep_their_units_unless_a_scale_is_given(self, read):
+        """Genotypes are scaled as always; a scale of the file is used as it is."""
+        asked = "[preparation]\ncontrols = 'CN'\nw_scores = ['AGE']\n"
+        snp = "[views.snp]\npath = 'ge no/chr.bed'\n"
+        found = {
+            text: read(text).model.settings["scale"]
+            for text in (
+                MRI + PEOPLE + asked,
+                MRI + snp + PEOPLE + asked,
+                MRI + PEOPLE + asked + "[model]\nscale = 'auto'",
+                MRI + snp + PEOPLE + asked + "[model]\nscale = { mri = 'none', snp = 'unit' }",
+                MRI + PEOPLE + asked.replace("w_scores", "residualise"),
+            )
+        }
+        assert list(found.values()) == [
+            "centre",
+            {"mri": "centre", "snp": "auto"},
+            "auto",
+            {"mri": None, "snp": "unit"},
+            "auto",
+        ]
+
     def test_little_is_needed_and_defaults_are_those_of_the_model(self, read):
         study = read(MRI)
         assert study.participants is None
@@ -265,7 +287,7 @@ class TestMistakes:
             (MRI + "[preparation]\nresidualise = 'AGE'", "'AGE' is not among participants.covariates"),
             (
                 MRI + "[preparation]\nharmonise = 'combat'",
-                "preparation.harmonise: 'combat' needs participants.site.",
+                "preparation.harmonise: 'combat' needs site of [participants].",
             ),
             (
                 MRI + PEOPLE + "[preparation]\nresidualise = ['AEG']\nresidualise_on = 'all'",
@@ -273,8 +295,30 @@ class TestMistakes:
             ),
             (
                 MRI + PEOPLE + "[preparation]\nresidualise = ['AGE']",
-                "estimating effects in controls needs preparation.controls",
+                "estimating effects in controls needs diagnosis of [participants]",
             ),
+            (
+                MRI + PEOPLE + "[preparation]\nw_scores = ['AEG']\ncontrols = 'CN'",
+                "13: preparation.w_scores: 'AEG' is not among participants.covariates; did you mean 'AGE'",
+            ),
+            (
+                MRI + PEOPLE + "[preparation]\nw_scores = ['AGE']",
+                "13: preparation.w_scores: needs diagnosis of [participants] (a column) and controls",
+            ),
+            (
+                MRI + PEOPLE + "[preparation]\nw_scores = ['AGE']\nresidualise = ['AGE']\ncontrols = 'CN'",
+                "13: preparation.w_scores: excludes residualise",
+            ),
+            (
+                MRI + PEOPLE + "[preparation]\nw_scores = ['AGE']\ncontrols = 'CN'\nsplines = 'SEX'",
+                "15: preparation.splines: 'SEX' must be among w_scores or residualise.",
+            ),
+            (
+                MRI + PEOPLE + "[preparation]\nnew_sites = 'adapt'",
+                "13: preparation.new_sites: 'adapt' needs harmonise = 'combat' and harmonise_on = 'controls'",
+            ),
+            (MRI + "[model]\nscale = { mir = 'unit' }", "model.scale.mir: there is no such view"),
+            (MRI + "[model]\nscale = 'max'", "model.scale: must be one of 'auto', 'standard', 'centre'"),
             (MRI + PEOPLE + "survival = { time = 'a' }", "line 12: participants.survival.event: is missing."),
         ],
     )

@@ -250,7 +250,9 @@ def of_preparation(folder, n):
     )  # fmt: skip
     fitted = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, plan)
     sites = Plan(harmonise="combat", site="site", min_site=100)
-    idle = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), people, sites)
+    one = people.assign(site="x")
+    idle = Preparation.fit(Views({"v": frame}, ids=frame.index, allow_nan=True), one, sites)
+    adapted = _of_controls(frame, people)
     other, who = frame.assign(extra=1.0), people.assign(sex=["X"] * n + ["F"] * (120 - n))
     other.iloc[80 : 80 + n, :3] = np.nan
     other["w"] = 1.0
@@ -259,7 +261,19 @@ def of_preparation(folder, n):
     both = Preparation.fit(
         Views({"v": frame, "w": other[["a"]].fillna(0.0)}, ids=frame.index, allow_nan=True), people, plan
     )
-    return [*fitted.notes, *idle.notes, *both.remarks(more, who)]
+    return [*fitted.notes, *idle.notes, *adapted, *both.remarks(more, who)]
+
+
+def _of_controls(frame, people):
+    """W-scores, and a new site that its controls harmonise."""
+    plan = Plan(
+        w_scores=["sex"], diagnosis="dx", controls="CN", harmonise="combat", harmonise_on="controls",
+        site="site", new_sites="adapt", min_site=11,
+    )  # fmt: skip
+    views = Views({"v": frame}, ids=frame.index, allow_nan=True)
+    people = people.assign(dx=["CN", "CN", "AD"] * 40, site=people["site"].fillna("x"))
+    fitted = Preparation.fit(views, people, plan)
+    return [*fitted.notes, *fitted.remarks(views, people.assign(site="new"))]
 
 
 SCENARIOS = [

@@ -280,7 +280,7 @@ class TestResiduals:
         [
             (
                 {"controls": "Normal"},
-                r"View 'mri': 0 controls have it.*15 are needed.*residualise_on = 'all'",
+                r"View 'mri': 0 controls have it.*20 are needed.*residualise_on = 'all'",
             ),
             ({"residualise": ["agee"]}, r"has 0 columns 'agee' among 'age'"),
             ({"residualise": ["empty"]}, r"Covariate 'empty' has no value among 120 subjects"),
@@ -363,7 +363,7 @@ class TestConstantAmongControls:
         views = Views({"clinic": frame}, allow_nan=True)
         fitted = Preparation.fit(views, people, Plan(**self.SETTINGS))
         np.testing.assert_array_equal(fitted.transform(views, people)["clinic"][40:, 4], frame["n0"][40:])
-        assert any("1 column known for fewer than 10 controls" in note for note in texts(fitted.notes))
+        assert any("1 column known for fewer than 20 controls" in note for note in texts(fitted.notes))
 
     def test_what_covariates_explain_among_controls_alone_stays(self):
         frame, people, _ = planted()
@@ -383,9 +383,9 @@ class TestConstantAmongControls:
         assert "copy" not in fitted.transform(views, people).feature_names["clinic"]
         assert "View 'clinic': 1 column fully explained by the covariates: 'copy'" in texts(fitted.notes)
 
-    def test_a_covariate_that_controls_do_not_vary_in_is_told(self):
+    def test_a_covariate_that_no_subject_varies_in_is_told(self):
         frame, people, _ = planted()
-        people.loc[:39, "sex"] = "F"
+        people["sex"] = "F"
         fitted = Preparation.fit(Views({"clinic": frame}), people, Plan(**self.SETTINGS))
         assert str(fitted.notes[0]) == (
             "1 covariate with a single value among the controls, whose effect is not removed: 'sex'"
@@ -553,7 +553,7 @@ class TestViews:
         views, people = cohort()
         plan = Plan(**PEOPLE)
         for wrong, message in (
-            (None, "'age' is needed, but there is no table of participants"),
+            (None, "'dx' is needed, but there is no table of participants"),
             (people.iloc[:5], "has 5 rows for 120 subjects"),
             (people.iloc[::-1], "not in the order of the views"),
         ):
@@ -566,7 +566,7 @@ class TestViews:
     ("settings", "message"),
     [
         ({"impute": "mean"}, "impute must be one of 'median', 'knn', got 'mean'"),
-        ({"harmonise": "combat"}, "needs the site column"),
+        ({"harmonise": "combat"}, "'combat' needs site of"),
         ({"residualise": "age"}, "needs diagnosis"),
         ({"n_neighbors": 0}, "n_neighbors must be at least 1"),
         ({"min_site": 1}, "min_site must be at least 2"),

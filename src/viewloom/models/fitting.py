@@ -69,7 +69,7 @@ class Parameters:
     sharpness: float
     calibrate: bool
     normalize: bool
-    scale: str | None
+    scale: Any
     init: Any
     n_init: int
     inner_iter: int

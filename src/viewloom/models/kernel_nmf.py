@@ -26,6 +26,7 @@ from viewloom.models.base import (
 )
 from viewloom.models.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
 from viewloom.models.persistence import save
+from viewloom.models.scaling import SCALES
 from viewloom.runtime.errors import InputError
 from viewloom.solver.teams import TEAMS, side_by_side
 from viewloom.solver.updates import PROJECTIONS
@@ -74,11 +75,11 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         cluster.
     normalize : bool, default=True
         Scale kernels to unit diagonal.
-    scale : {"auto", "standard", "unit"} or None, default="auto"
-        "standard" scales features to unit variance, "unit" scales samples to unit length, None does
-        not scale. "auto" takes square roots and unit length for counts and frequencies
-        (non-negative, over half zeros, over 100 features), where a row of zeros counts as a missing
-        view, and "standard" otherwise.
+    scale : {"auto", "standard", "centre", "unit"} or None, or list / dict with one per view, default="auto"
+        "standard" scales features to unit variance, "centre" subtracts their mean only, "unit" scales
+        samples to unit length, None does not scale. "auto" takes square roots and unit length for
+        counts and frequencies (non-negative, over half zeros, over 100 features), where a row of zeros
+        counts as a missing view, and "standard" otherwise.
     init : {"kkmeans", "random"} or array of shape (n, k), default="kkmeans"
         Initial memberships.
     n_init : int, default=1
@@ -149,7 +150,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         "sharpness": [Interval(Real, 0, 1, closed="both")],
         "calibrate": ["boolean"],
         "normalize": ["boolean"],
-        "scale": [StrOptions({"auto", "standard", "unit"}), None],
+        "scale": [StrOptions(set(SCALES)), None, list, tuple, dict],
         "init": [StrOptions({"kkmeans", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "inner_iter": [Interval(Integral, 1, None, closed="left")],
@@ -174,7 +175,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         sharpness: float = 0.5,
         calibrate: bool = True,
         normalize: bool = True,
-        scale: str | None = "auto",
+        scale: Any = "auto",
         init: Any = "kkmeans",
         n_init: int = 1,
         inner_iter: int = 10,

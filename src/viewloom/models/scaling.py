@@ -9,13 +9,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
+from viewloom.data.checks import per_view
+from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.kernels.operators import Factored, unit_rows
 from viewloom.kernels.pairwise import Precomputed
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray
+SCALES = ("auto", "standard", "centre", "unit")
 
 
 class Columns(Stored, tag="scaler.columns", fields=("columns",)):
@@ -52,6 +56,18 @@ class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
         X = super().transform(X)
         X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
+
+
+class Centred(Stored, tag="scaler.centred", fields=("mean",)):
+    """Features with zero mean, in their own units."""
+
+    def __init__(self, mean: Array) -> None:
+        self.mean = mean
+
+    def transform(self, X: Any) -> Any:
+        """Subtract the means of training samples."""
+        X = X.toarray() if sp.issparse(X) else X
+        return X - self.mean.astype(X.dtype, copy=False)
 
 
 class UnitRows(Stored, tag="scaler.unit", fields=("root",)):
@@ -98,24 +114,27 @@ def _roots(X: Any) -> Any:
 def fit_scaler(scale: str | None, X: Any) -> Any:
     """Fit the scaler of a view, applied before distances are computed.
 
-    "standard" scales features to zero mean and unit variance (no centring if sparse), "unit" scales
-    samples to unit length. "auto" takes square roots and unit length for counts and frequencies
-    (non-negative, over half zeros, over 100 features), and uses "standard" otherwise.
+    "standard" scales features to zero mean and unit variance, "centre" to zero mean (neither centres sparse
+    views), "unit" scales samples to unit length. "auto" takes square roots and unit length for counts and
+    frequencies (non-negative, over half zeros, over 100 features), and uses "standard" otherwise.
     """
-    if scale is None:
+    if scale is not None and scale not in SCALES:
+        raise InputError(f"scale must be one of {listed(SCALES)} or None, got {scale!r}.")
+    if scale is None or (scale == "centre" and sp.issparse(X)):
         return Columns()
+    if scale == "centre":
+        return Centred(np.asarray(X.mean(axis=0)))
     if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
         return UnitRows(root=scale == "auto")
     return Standard(with_mean=not sp.issparse(X)).fit(X)
 
 
-def fit_scalers(views: Views, kernels: list[Any], scale: str | None) -> list[Any]:
-    """Fit the scaler of each view."""
+def fit_scalers(views: Views, kernels: list[Any], scale: Any) -> list[Any]:
+    """Fit the scaler of each view; `scale` may have one entry per view."""
+    scales, rows = per_view(scale, views.names, "scale"), rows_of_views(views.present)
     return [
-        _gram_scaler(scale, X[where], where)
-        if isinstance(kernel, Precomputed)
-        else fit_scaler(scale, X[where])
-        for X, where, kernel in zip(views.blocks, rows_of_views(views.present), kernels, strict=True)
+        _gram_scaler(one, X[where], where) if isinstance(kernel, Precomputed) else fit_scaler(one, X[where])
+        for one, X, where, kernel in zip(scales, views.blocks, rows, kernels, strict=True)
     ]
 
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import scipy.stats
 from sklearn.base import clone
 
+from viewloom.data.checks import per_view
 from viewloom.data.views import Views
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.search import base_model, refuse_precomputed, seed_of
@@ -229,9 +230,10 @@ def _filled(views: Views) -> tuple[Array, Array]:
     return np.hstack(blocks), np.concatenate(means)
 
 
-def in_scale(views: Views, scale: str | None) -> Views:
+def in_scale(views: Views, scale: Any) -> Views:
     """Views as the estimator scales them, so that twins can be drawn in the same scale."""
-    scalers = [fit_scaler(scale, X[views.rows(a)]) for a, X in enumerate(views.blocks)]
+    scales = per_view(scale, views.names, "scale")
+    scalers = [fit_scaler(scales[a], X[views.rows(a)]) for a, X in enumerate(views.blocks)]
     present = informative_presence(views, scalers)
     blocks = [
         _transformed(scaler, X, views.rows(a))

@@ -114,6 +114,10 @@ Weight = Annotated[float, Field(ge=0)]
 KernelPerView = Annotated[
     Annotated[Kernel, Tag("(one)")] | Annotated[dict[str, Kernel], Tag("(each)")], Discriminator(_shape)
 ]
+Scale = Literal["auto", "standard", "centre", "unit", "none"]
+ScalePerView = Annotated[
+    Annotated[Scale, Tag("(one)")] | Annotated[dict[str, Scale], Tag("(each)")], Discriminator(_shape)
+]
 WeightPerView = Annotated[
     Annotated[Weight, Tag("(one)")] | Annotated[dict[str, Weight], Tag("(each)")], Discriminator(_shape)
 ]

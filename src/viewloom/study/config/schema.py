@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from viewloom.study.config.fields import (
     Names,
     ParticipantsFormat,
     Rules,
+    ScalePerView,
     Share,
     Text,
     Weight,
@@ -256,12 +257,23 @@ class Preparation(Block):
     residualise_on: Literal["controls", "all"] = Field(
         default="controls", description="Subjects in whom these effects are estimated."
     )
+    w_scores: Names = Field(
+        default=[],
+        description="Covariates; every feature becomes its deviation from controls with the same covariates, "
+        "in their standard deviations.",
+    )
+    splines: Names = Field(
+        default=[], description="Numeric covariates whose effect is a spline instead of linear."
+    )
     controls: Codes = Field(default=[], description="Diagnosis of the controls, or several diagnoses.")
     harmonise: Literal["none", "combat"] = Field(default="none", description="Harmonisation between sites.")
+    harmonise_on: Literal["all", "controls"] = Field(
+        default="all", description="Subjects in whom the effects of sites are estimated."
+    )
     min_site: int = Field(
         default=5, ge=2, description="Minimum number of subjects; smaller sites are not harmonised."
     )
-    new_sites: Literal["error", "average"] = Field(
+    new_sites: Literal["error", "average", "adapt"] = Field(
         default="error", description="For new subjects from sites that are not in the training data."
     )
     standardise: bool = Field(
@@ -308,7 +320,10 @@ class Model(Block):
     sharpness: Share = 0.5
     calibrate: bool = True
     normalize: bool = True
-    scale: Literal["auto", "standard", "unit", "none"] = "auto"
+    scale: ScalePerView = Field(
+        default="auto",
+        description="One, or { view = scale, ... }; with w_scores 'centre' by default, except for genotypes.",
+    )
     init: Literal["kkmeans", "random"] = "kkmeans"
     n_init: int = Field(default=1, ge=1, description="Number of starts.")
     inner_iter: int = Field(default=10, ge=1)
@@ -320,7 +335,14 @@ class Model(Block):
     def settings(self) -> dict[str, Any]:
         """Parameters of `KernelMultiviewNMF`."""
         given = self.model_dump(exclude={"seed"})
-        return {**given, "scale": None if self.scale == "none" else self.scale, "random_state": self.seed}
+        return {**given, "scale": _scale(self.scale), "random_state": self.seed}
+
+
+def _scale(given: str | Mapping[str, str]) -> Any:
+    """The scale, or that of each view; None instead of 'none'."""
+    if isinstance(given, str):
+        return None if given == "none" else given
+    return {view: _scale(one) for view, one in given.items()}
 
 
 class Ids(Block):
@@ -358,8 +380,17 @@ class Study(Block):
     _path: Path = PrivateAttr(Path("study.toml"))
 
     def model_post_init(self, context: Any) -> None:
-        """Store the path of the file."""
+        """Store the path of the file, and the scale of the model where the file has none."""
         self._path = (context or {}).get("path", self._path)
+        if self.preparation.w_scores and "scale" not in self.model.model_fields_set:
+            self.__dict__["model"] = self.model.model_copy(update={"scale": self._scale_of_w_scores()})
+
+    def _scale_of_w_scores(self) -> str | dict[str, str]:
+        """W-scores have common units, in which the size of a deviation matters; genotypes do not."""
+        genotypes = self.plan["genotypes"]
+        if not genotypes:
+            return "centre"
+        return {name: "auto" if name in genotypes else "centre" for name in self.views}
 
     @property
     def path(self) -> Path:

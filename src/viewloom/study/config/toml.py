@@ -19,6 +19,7 @@ from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, messages
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.preparation.plan import contradictions
 from viewloom.study.wording import CONTROL, nearest, quoted
 
 __all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "parse_study", "read_study"]
@@ -201,7 +202,7 @@ def _option_problems(source: Source, format: str, where: Where) -> Iterator[Prob
 
 def _model_problems(study: Study) -> Iterator[Problem]:
     """Settings per view that do not match the views of the study."""
-    for key in ("kernel", "lam", "theta"):
+    for key in ("kernel", "lam", "theta", "scale"):
         setting = getattr(study.model, key)
         if isinstance(setting, dict):
             yield from _per_view_problems(setting, study.views, ("model", key))
@@ -219,19 +220,15 @@ def _per_view_problems(setting: dict[str, Any], views: Iterable[str], where: Whe
 def _preparation_problems(study: Study) -> Iterator[Problem]:
     """Preparation that needs columns that [participants] does not name."""
     preparation, people = study.preparation, study.participants
-    residualise, harmonise = ("preparation", "residualise"), ("preparation", "harmonise")
     covariates = people.covariates if people else []
-    for name in preparation.residualise:
-        if name not in covariates:
-            hint = nearest(name, covariates) or "; list it there"
-            yield Problem(residualise, f"{name!r} is not among participants.covariates{hint}")
+    for key in ("residualise", "w_scores"):
+        for name in getattr(preparation, key):
+            if name not in covariates:
+                hint = nearest(name, covariates) or "; list it there"
+                yield Problem(("preparation", key), f"{name!r} is not among participants.covariates{hint}")
     for name in preparation.genotypes:
         if name not in study.views:
             hint = nearest(name, study.views)
             yield Problem(("preparation", "genotypes"), f"there is no view {name!r}{hint}")
-    on_controls = preparation.residualise and preparation.residualise_on == "controls"
-    if on_controls and not (people and people.diagnosis and preparation.controls):
-        needs = "estimating effects in controls needs preparation.controls and participants.diagnosis"
-        yield Problem(residualise, f"{needs}; or set residualise_on = 'all'")
-    if preparation.harmonise != "none" and not (people and people.site):
-        yield Problem(harmonise, f"{preparation.harmonise!r} needs participants.site")
+    for key, why in contradictions(study.plan):
+        yield Problem(("preparation", key), why)

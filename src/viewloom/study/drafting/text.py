@@ -180,6 +180,7 @@ impute = "median"  # or "knn"
 # residualise = ["..."]  # covariates whose effect is removed
 # controls = "..."  # the diagnosis of controls
 # residualise_on = "controls"  # or "all"
+# w_scores = ["..."]  # instead of residualise: deviations from controls with the same covariates
 # harmonise = "combat"  # between sites
 
 [model]

@@ -11,7 +11,7 @@ of the covariates ``c`` are kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class Combat:
         Standard deviation within sites, given the covariates.
     shift, scale : (s, d) arrays
         Posterior ``gamma`` and ``sqrt(delta)`` of each site, in units of `spread`.
+    varies : (d,) bool array
+        Features that vary within sites; only these are shrunk and scaled.
     """
 
     mean: Array
@@ -44,6 +46,7 @@ class Combat:
     spread: Array
     shift: Array
     scale: Array
+    varies: Array
 
 
 def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
@@ -76,13 +79,31 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     varies = spread > TINY * np.abs(X).max(axis=0)
     spread = np.where(varies, spread, 1.0)
     Z = (X - mean - covariates @ slopes) / spread
-    # a feature that varies between sites only is fully corrected, and not used for the shrinkage
-    shift = np.array([Z[site == i].mean(axis=0) for i in range(len(sizes))])
-    scale = np.ones_like(shift)
-    for i in range(len(sizes)):
-        shift[i, varies], variance = site_effects(Z[site == i][:, varies])
-        scale[i, varies] = np.sqrt(variance)
-    return Combat(mean, slopes, spread, shift, scale)
+    effects_of = [_site(Z[site == i], varies) for i in range(len(sizes))]
+    shift, scale = (np.array(found) for found in zip(*effects_of, strict=True))
+    return Combat(mean, slopes, spread, shift, scale, varies)
+
+
+def adapt_combat(fitted: Combat, X: Array, covariates: Array) -> Combat:
+    """The effects of a new site, whose subjects are like those that `fitted` was estimated in.
+
+    They are estimated as those of the other sites, and mean, slopes and spread do not change. The result has
+    a single site.
+    """
+    Z = (X - fitted.mean - covariates @ fitted.slopes) / fitted.spread
+    shift, scale = _site(Z, fitted.varies)
+    return replace(fitted, shift=shift[None], scale=scale[None])
+
+
+def _site(Z: Array, varies: Array) -> tuple[Array, Array]:
+    """Shift and scale of the standardised features of a site.
+
+    A feature that varies between sites only is fully corrected, and not used for the shrinkage.
+    """
+    shift, scale = Z.mean(axis=0), np.ones(Z.shape[1])
+    shift[varies], variance = site_effects(Z[:, varies])
+    scale[varies] = np.sqrt(variance)
+    return shift, scale
 
 
 def apply_combat(fitted: Combat, X: Array, site: Array, covariates: Array) -> Array:

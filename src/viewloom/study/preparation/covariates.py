@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.levels import MOST_LEVELS, folded, is_categorical
 from viewloom.study.notes import Note, count_note
+from viewloom.study.preparation.splines import knots_of, spline_basis
 from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
@@ -23,20 +24,32 @@ class Covariates:
     """From columns of the participants to a design matrix of p columns.
 
     `levels` has the categories of each covariate, None if it is numeric. The first category has no column.
+    `knots` has those of covariates that are splines.
     """
 
     levels: Mapping[str, list[str] | None]
     default: Array
     centre: Array
     spread: Array
+    knots: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
-    def fit(cls, participants: pd.DataFrame | None, names: Sequence[str]) -> Covariates:
-        """Find categories, means and most frequent values of the training subjects."""
+    def fit(
+        cls,
+        participants: pd.DataFrame | None,
+        names: Sequence[str],
+        splines: Sequence[str] = (),
+        reference: Array | None = None,
+    ) -> Covariates:
+        """Find the categories of all training subjects, and means, modes and knots of the reference."""
         levels = {name: _levels(column_of(participants, name), name) for name in names}
-        defaults = [_default(column_of(participants, name), found) for name, found in levels.items()]
-        unscaled = cls(levels, np.concatenate([np.empty(0), *defaults]), np.array(0.0), np.array(1.0))
-        design = unscaled.design(participants, 1)
+        among = participants if reference is None or participants is None else participants[reference]
+        knots = {name: _knots(among, name, levels[name]) for name in splines}
+        defaults = [
+            _default(column_of(among, name), found, knots.get(name)) for name, found in levels.items()
+        ]
+        unscaled = cls(levels, np.concatenate([np.empty(0), *defaults]), np.array(0.0), np.array(1.0), knots)
+        design = unscaled.design(among, 1)
         spread = design.std(axis=0)
         return replace(unscaled, centre=design.mean(axis=0), spread=np.where(spread > 0, spread, 1.0))
 
@@ -47,7 +60,10 @@ class Covariates:
 
     def raw(self, participants: pd.DataFrame | None, n: int) -> Array:
         """Design matrix without standardisation, NaN where the covariate is missing."""
-        coded = [_coded(column_of(participants, name), levels) for name, levels in self.levels.items()]
+        coded = [
+            _coded(column_of(participants, name), levels, self.knots.get(name))
+            for name, levels in self.levels.items()
+        ]
         return np.column_stack(coded) if coded else np.empty((n, 0))
 
     def unseen(self, participants: pd.DataFrame | None) -> list[Note]:
@@ -125,10 +141,17 @@ def _levels(column: pd.Series, name: str) -> list[str] | None:
     return sorted(known)
 
 
-def _coded(column: pd.Series, levels: Sequence[str] | None) -> Array:
+def _knots(participants: pd.DataFrame | None, name: str, levels: Sequence[str] | None) -> Array:
+    """Knots of a covariate, which must be numeric."""
+    if levels is not None:
+        raise StudyError(f"Covariate {name!r} is categorical, and only numbers can be splines; leave it out.")
+    return knots_of(as_numbers(column_of(participants, name)), name)
+
+
+def _coded(column: pd.Series, levels: Sequence[str] | None, knots: Array | None) -> Array:
     """A covariate as columns of the design, NaN where it is missing or of an unknown category."""
     if levels is None:
-        return as_numbers(column)[:, None]
+        return _of_numbers(as_numbers(column), knots)
     labels = as_categories(column)
     coded = np.array([[float(label == level) for level in levels[1:]] for label in labels])
     coded = coded.reshape(len(labels), len(levels) - 1)
@@ -136,10 +159,20 @@ def _coded(column: pd.Series, levels: Sequence[str] | None) -> Array:
     return coded
 
 
-def _default(column: pd.Series, levels: Sequence[str] | None) -> Array:
-    """The value for subjects without the covariate: the mean, or the most frequent category."""
+def _default(column: pd.Series, levels: Sequence[str] | None, knots: Array | None) -> Array:
+    """The columns for subjects without the covariate: those of the mean, or the most frequent category."""
     if levels is None:
-        return np.array([np.nanmean(as_numbers(column))])
+        numbers = as_numbers(column)
+        known = numbers[np.isfinite(numbers)]
+        if not len(known):
+            raise StudyError(
+                f"Covariate {column.name!r} has no value in {len(column)} controls; leave it out."
+            )
+        return _of_numbers(known.mean(keepdims=True), knots)[0]
     labels = as_categories(column)
     most_frequent = max(levels, key=labels.count)
     return np.array([float(most_frequent == level) for level in levels[1:]])
+
+
+def _of_numbers(values: Array, knots: Array | None) -> Array:
+    return values[:, None] if knots is None else spline_basis(values, knots)

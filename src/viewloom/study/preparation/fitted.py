@@ -1,11 +1,13 @@
 """Preparation of views: fitted on training subjects, stored with the model, applied to new subjects.
 
 The steps of every view are, in this order: constant columns are left out, missing cells imputed, sites
-harmonised, covariates regressed out, features standardised. Sparse views are not changed.
+harmonised, covariates regressed out or features made into w-scores, features standardised. Sparse views are
+not changed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,11 +20,12 @@ from viewloom.data.alignment import align
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
-from viewloom.study.notes import Note, count_note
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.covariates import Covariates, labels_of
+from viewloom.study.preparation.normative import check_enough, check_estimable, reference_subjects
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
-from viewloom.study.preparation.view_steps import PreparedView, fit_view, restored_view
+from viewloom.study.preparation.view_steps import PreparedView, fit_view, naming, restored_view
 from viewloom.study.wording import counted
 
 __all__ = ["Plan", "Preparation"]
@@ -56,6 +59,19 @@ class Preparation:
     View 'mri': 1 missing cell (16.7%) filled with the median
     >>> prepared.transform(views)["mri"].tolist()
     [[3.0, 3.0], [2.5, 2.0], [2.0, 1.0]]
+
+    Deviations from controls of the same age and sex, in their standard deviations:
+
+    >>> import viewloom as vl
+    >>> cohort = vl.simulate.adni_like(random_state=0)
+    >>> plan = Plan(
+    ...     w_scores=["age", "sex", "icv"], splines=["age"], diagnosis="diagnosis", controls="HC",
+    ...     genotypes=["snp"],
+    ... )
+    >>> fitted = Preparation.fit(cohort.views, cohort.participants, plan)
+    >>> fdg = pd.DataFrame(fitted.transform(cohort.views, cohort.participants)["fdg"])
+    >>> fdg.groupby(cohort.participants["diagnosis"].to_numpy()).mean().mean(axis=1).round(1).to_dict()
+    {'AD': -0.8, 'HC': 0.0, 'MCI': -0.4}
     """
 
     plan: Plan
@@ -86,12 +102,13 @@ class Preparation:
         plan = Plan() if plan is None else plan
         _check_plan(plan, views)
         participants = _matched(participants, views)
-        covariates = Covariates.fit(participants, plan.residualise)
+        reference = _reference_subjects(participants, plan, len(views))
+        covariates = _fitted_covariates(views, participants, plan, reference)
         labels = labels_of(participants, plan.site) if plan.harmonise != "none" else []
         sites = sorted({label for label in labels if label is not None})
+        _check_sites(labels, plan)
         blank = cls(plan, [], covariates, sites, [])
         people, notes = blank._people(views, participants)
-        reference = _reference_subjects(participants, plan, len(views))
         complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
         nothing = np.empty((len(views), 0), dtype=bool)
         asked = Asked(plan, people, reference, complete, np.empty(0), nothing, len(sites))
@@ -120,6 +137,7 @@ class Preparation:
             for name, value in step.arrays().items()
         }
         design = {name: getattr(self.covariates, name) for name in ("default", "centre", "spread")}
+        design |= {f"knots/{i}": self.covariates.knots[name] for i, name in enumerate(self.plan.splines)}
         return {**steps, **{f"covariates/{name}": value for name, value in design.items()}}
 
     def settings(self) -> dict[str, Any]:
@@ -141,10 +159,12 @@ class Preparation:
     def from_arrays(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Preparation:
         """The preparation that gave these `settings` and `to_arrays`, bit for bit, without its notes."""
         design = {name: arrays[f"covariates/{name}"] for name in ("default", "centre", "spread")}
+        plan = Plan(**settings["plan"])
+        knots = {name: arrays[f"covariates/knots/{i}"] for i, name in enumerate(plan.splines)}
         return cls(
-            Plan(**settings["plan"]),
+            plan,
             [restored_view(view, a, arrays) for a, view in enumerate(settings["views"])],
-            Covariates(settings["covariates"], **design),
+            Covariates(settings["covariates"], **design, knots=knots),
             list(settings["sites"]),
             notes=[],
         )
@@ -185,29 +205,75 @@ class Preparation:
         lacking = int(np.isnan(raw).any(axis=1).sum())
         filled = "without a covariate, replaced by its mean or most frequent value"
         notes = [*count_note(lacking, "subject", text=filled), *self.covariates.unseen(participants)]
-        site = np.full(n, NOWHERE)
+        site, control = np.full(n, NOWHERE), np.zeros(n, dtype=bool)
         if self.plan.harmonise != "none":
             labels = labels_of(participants, self.plan.site)
-            site = np.array([self.sites.index(label) if label in self.sites else NOWHERE for label in labels])
-            notes += self._site_notes(labels)
-        return People(self.covariates.design(participants, n), site), notes
+            new = sorted({label for label in labels if label is not None} - set(self.sites))
+            at = {label: i for i, label in enumerate(self.sites + new * (self.plan.new_sites == "adapt"))}
+            site = np.array([at.get(label or "", NOWHERE) for label in labels], dtype=int)
+            if self.plan.harmonise_on == "controls" and (new or not self.views):
+                control = _controls(participants, self.plan)
+            notes += self._site_notes(labels, control)
+        return People(self.covariates.design(participants, n), site, control), notes
 
-    def _site_notes(self, labels: Sequence[str | None]) -> list[Note]:
-        """Notes on subjects who are not harmonised; new sites may be an error."""
-        new = [label for label in labels if label is not None and label not in self.sites]
+    def _site_notes(self, labels: Sequence[str | None], control: Array) -> list[Note]:
+        """Notes on new sites, and on subjects who are not harmonised; new sites may be an error."""
+        isnew = np.array([label is not None and label not in self.sites for label in labels], dtype=bool)
+        new, n_sites = (
+            int(isnew.sum()),
+            len({label for label in labels if label is not None} - set(self.sites)),
+        )
         if new and self.plan.new_sites == "error":
-            who = f"{counted(len(new), 'subject')} from {counted(len(set(new)), 'site')} ({self.plan.site!r})"
+            who = f"{counted(new, 'subject')} from {counted(n_sites, 'site')} ({self.plan.site!r})"
             raise StudyError(
                 f"{who} that are not in the training data, so that their effect is unknown. Fit again with "
                 "subjects of these sites, or with new_sites = 'average', which does not harmonise them."
             )
-        nowhere = sum(label is None for label in labels)
-        return [
-            *count_note(
-                len(new), "subject", text="of sites that are not in the training data, not harmonised"
-            ),
-            *count_note(nowhere, "subject", text="without a site, not harmonised"),
-        ]
+        nowhere = count_note(
+            sum(label is None for label in labels), "subject", text="without a site, not harmonised"
+        )
+        if new and self.plan.new_sites == "adapt":
+            return [_adapted_note(new, n_sites, int((isnew & control).sum())), *nowhere]
+        text = "of sites that are not in the training data, not harmonised"
+        return [*count_note(new, "subject", text=text), *nowhere]
+
+
+def _adapted_note(subjects: int, sites: int, controls: int) -> Note:
+    """What was done for sites that are not in the training data."""
+    whose = Count(sites, "site", public=True)
+    by = Count(controls, "control")
+    return Note((Count(subjects, "subject"), " of ", whose, " not in the training data, harmonised by ", by))
+
+
+def _fitted_covariates(
+    views: Views, participants: pd.DataFrame | None, plan: Plan, reference: Array
+) -> Covariates:
+    """The covariates of the plan, whose effects must be estimable in the controls of every view."""
+    changed = [
+        a
+        for a, name in enumerate(views.names)
+        if plan.on_controls and name not in plan.genotypes and not sp.issparse(views.blocks[a])
+    ]
+    for a in changed:
+        with naming(views.names[a]):
+            check_enough(int((reference & views.present[:, a]).sum()), 0, plan)
+    covariates = Covariates.fit(participants, plan.covariates, plan.splines, reference)
+    for a in changed:
+        with naming(views.names[a]):
+            check_estimable(participants, covariates, reference & views.present[:, a])
+    return covariates
+
+
+def _check_sites(labels: Sequence[str | None], plan: Plan) -> None:
+    """Refuse sites that are all too small to be harmonised, such as one per subject."""
+    sizes = Counter(label for label in labels if label is not None)
+    largest = max(sizes.values(), default=plan.min_site)
+    if largest < plan.min_site:
+        raise StudyError(
+            f"harmonise: {counted(len(sizes), 'site')} ({plan.site!r}), the largest of "
+            f"{counted(largest, 'subject')}, and {plan.min_site} are needed (min_site); name the column of "
+            "the site or scanner, or do not harmonise."
+        )
 
 
 def _check_plan(plan: Plan, views: Views) -> None:
@@ -247,10 +313,15 @@ def _known_features(views: Views, wanted: Mapping[str, Array]) -> tuple[Views, l
 
 def _reference_subjects(participants: pd.DataFrame | None, plan: Plan, n: int) -> Array:
     """Subjects in whom the effects of covariates are estimated."""
-    if not plan.residualise or plan.residualise_on == "all":
+    if not plan.on_controls:
         return np.ones(n, dtype=bool)
+    return _controls(participants, plan)
+
+
+def _controls(participants: pd.DataFrame | None, plan: Plan) -> Array:
+    """Which subjects have the diagnosis of controls."""
     controls = tuple(plan.controls or ())
-    return np.array([label in controls for label in labels_of(participants, plan.diagnosis)])
+    return np.array([label in controls for label in labels_of(participants, plan.diagnosis)], dtype=bool)
 
 
 def _idle_notes(participants: pd.DataFrame | None, plan: Plan, reference: Array) -> list[Note]:
@@ -258,9 +329,9 @@ def _idle_notes(participants: pd.DataFrame | None, plan: Plan, reference: Array)
     found = (
         []
         if participants is None
-        else [name for name in plan.residualise if participants[name][reference].nunique() < 2]
+        else [name for name in plan.covariates if participants[name][reference].nunique() < 2]
     )
-    who = "controls" if plan.residualise_on == "controls" else "subjects"
+    who = reference_subjects(plan)
     text = f"with a single value among the {who}, whose effect is not removed: {listed(found)}"
     return count_note(len(found), "covariate", text=text, public=True)
 

@@ -15,30 +15,31 @@ from sklearn.impute import KNNImputer
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Count, Note, count_note
-from viewloom.study.preparation.combat import Combat, apply_combat, fit_combat
+from viewloom.study.preparation.combat import Combat, adapt_combat, apply_combat, fit_combat
+from viewloom.study.preparation.normative import Norm, check_enough, fit_norm, reference_subjects
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.wording import counted
 
 Array = np.ndarray
 NOWHERE = -1  # the site of subjects without a known site
-LEAST_SUBJECTS, LEAST_PER_COVARIATE = 10, 5  # for estimating the effects of covariates
+LEAST_TO_ADAPT = 10  # controls of a new site
 ROUNDING = 1e-12  # relative range below which a column is constant
-TOO_FEW = {  # residualise_on -> the reference subjects, and the solution if they are too few
-    "controls": ("controls", "set residualise_on = 'all', residualise fewer covariates or check controls"),
-    "all": ("subjects", "residualise fewer covariates or none"),
-}
 EXPLAINED = 1e-9  # relative residual spread below which a feature is fully explained
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Covariates (n x p, standardised) and site positions of n subjects."""
+    """Covariates (n x p, standardised), site positions of n subjects, and whether they are controls.
+
+    Positions of sites that are not in the training data follow those that are.
+    """
 
     covariates: Array
     site: Array
+    control: Array
 
     def __getitem__(self, rows: Array) -> People:
-        return People(self.covariates[rows], self.site[rows])
+        return People(self.covariates[rows], self.site[rows], self.control[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,9 @@ class Neighbours(Step):
 class Harmonise(Step):
     """ComBat between the sites that are large enough in this view; see `combat`.
 
-    `position` is the row of each site of the study among those harmonised, or -1.
+    `position` is the row of each site of the study among those harmonised, or -1. `varies` are the features
+    that vary within sites, and `least` the controls that a new site needs; models of version 0.2 have
+    neither.
     """
 
     position: Array
@@ -195,29 +198,55 @@ class Harmonise(Step):
     spread: Array
     shift: Array
     scale: Array
+    varies: Array = field(default_factory=lambda: np.empty(0, dtype=bool))
+    least: Array = field(default_factory=lambda: np.array([LEAST_TO_ADAPT]))
 
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Estimate the effects of sites."""
-        site, covariates = asked.people.site, asked.people.covariates
-        sizes = np.bincount(site[site >= 0], minlength=max(asked.n_sites, 1))
-        large = sizes >= asked.plan.min_site
+        site, covariates, plan = asked.people.site, asked.people.covariates, asked.plan
+        used = asked.people.control if plan.harmonise_on == "controls" else np.ones(len(X), dtype=bool)
+        sizes, used_sizes = (_sizes(found, asked.n_sites) for found in (site, site[used]))
+        large = used_sizes >= plan.min_site
         if large.sum() < 2:
-            nothing = np.zeros(X.shape[1])
-            none = np.empty((0, X.shape[1]))
-            slopes = np.zeros((covariates.shape[1], X.shape[1]))
-            sites = Count(int(large.sum()), "site", public=True)
-            note = Note(("not harmonised: ", sites, f" with {asked.plan.min_site} subjects or more"))
-            return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
+            _check_controls(int((sizes >= plan.min_site).sum()), int(large.sum()), plan)
+            return cls._idle(X, covariates, sizes, Count(int(large.sum()), "site", public=True), plan)
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
-        at = _looked_up(position, site)
+        at = np.where(used, _looked_up(position, site), NOWHERE)
         fitted = fit_combat(X[at >= 0], at[at >= 0], covariates[at >= 0])
-        return cls(position, **asdict(fitted), notes=_small_sites_note(sizes, large, asked.plan.min_site))
+        least = np.array([max(plan.min_site, LEAST_TO_ADAPT)])
+        return cls(position, **asdict(fitted), least=least, notes=_small_sites_note(sizes, large, plan))
+
+    @classmethod
+    def _idle(cls, X: Array, covariates: Array, sizes: Array, sites: Count, plan: Plan) -> Self:
+        """A step that changes nothing, for a view of a single site."""
+        nothing, none = np.zeros(X.shape[1]), np.empty((0, X.shape[1]))
+        slopes = np.zeros((covariates.shape[1], X.shape[1]))
+        note = Note(("not harmonised: ", sites, f" with {plan.min_site} {_counted_by(plan)} or more"))
+        return cls(np.full(len(sizes), NOWHERE), nothing, slopes, nothing, none, none, notes=(note,))
 
     def apply(self, X: Array, people: People) -> Array:
-        """Remove the effects of sites."""
-        fitted = Combat(self.mean, self.slopes, self.spread, self.shift, self.scale)
-        return apply_combat(fitted, X, _looked_up(self.position, people.site), people.covariates)
+        """Remove the effects of sites; those of new sites are estimated in their controls."""
+        fitted = Combat(self.mean, self.slopes, self.spread, self.shift, self.scale, self.varies)
+        known = np.where(people.site < len(self.position), people.site, NOWHERE)
+        harmonised = apply_combat(fitted, X, _looked_up(self.position, known), people.covariates)
+        for site in np.unique(people.site[people.site >= len(self.position)]) if len(self.shift) else ():
+            here = people.site == site
+            C, controls = people.covariates[here], people.control[here]
+            self._check_adaptable(int(controls.sum()))
+            adapted = adapt_combat(fitted, X[here][controls], C[controls])
+            nearby = np.zeros(here.sum(), dtype=int)
+            harmonised[here] = apply_combat(adapted, X[here], nearby, C)
+        return harmonised
+
+    def _check_adaptable(self, controls: int) -> None:
+        """Refuse a new site with too few controls."""
+        if controls < self.least[0]:
+            raise StudyError(
+                f"a site that is not in the training data has {counted(controls, 'control')}, too few to "
+                f"estimate its effects ({self.least[0]} are needed); leave its subjects out, or fit again "
+                "with subjects of this site or with new_sites = 'average'."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,28 +265,84 @@ class Residualise(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Estimate the effects by least squares."""
-        sample, C = X[asked.reference], asked.people.covariates
-        least = _check_enough(len(sample), C.shape[1], asked.plan)
-        centre, level = C[asked.reference].mean(axis=0), sample.mean(axis=0)
-        constant = ~_varies(sample)
-        unknown = ~constant & (asked.known[asked.reference].sum(axis=0) < least)
-        slopes = np.linalg.lstsq(C[asked.reference] - centre, sample - level, rcond=None)[0]
-        slopes[:, constant | unknown] = 0.0
-        left = X - level - (C - centre) @ slopes
-        known = asked.known & asked.complete[:, None]
-        explained = _explained(np.where(known, left, np.nan), np.where(known, X, np.nan))
-        who = TOO_FEW[asked.plan.residualise_on][0]
+        used = np.repeat(asked.reference[:, None], X.shape[1], axis=1)
+        norm, found = _estimated(X, asked, used)
+        who = reference_subjects(asked.plan)
         notes = _column_notes(
             asked.features,
-            (explained, "fully explained by the covariates"),
-            (constant, f"constant among the {who}, from which no effect of covariates is removed"),
-            (unknown, f"known for fewer than {least} {who}, from which no effect of covariates is removed"),
+            (found.explained, "fully explained by the covariates"),
+            (found.constant, f"constant among the {who}, from which no effect of covariates is removed"),
+            (
+                found.unknown,
+                f"known for fewer than {found.least} {who}, from which no effect of covariates is removed",
+            ),
         )
-        return cls(centre, slopes, level, explained, notes=notes)
+        return cls(norm.centre, norm.slopes, norm.level, found.explained, notes=notes)
 
     def apply(self, X: Array, people: People) -> Array:
         """Subtract the effects."""
         return np.where(self.explained, self.level, X - (people.covariates - self.centre) @ self.slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class WScores(Residualise):
+    """Deviations from the level of controls with the same covariates, divided by their `spread`."""
+
+    spread: Array
+
+    @classmethod
+    def fit(cls, X: Array, asked: Asked) -> Self:
+        """Estimate level, effects and spread in controls, from cells and covariates that are known."""
+        controls = asked.reference & asked.complete
+        norm, found = _estimated(X, asked, asked.known & controls[:, None])
+        known = np.where(asked.known, X, np.nan)
+        level = np.where(found.unknown, np.nanmean(known, axis=0), norm.level)
+        left = known - level - (asked.people.covariates - norm.centre) @ norm.slopes
+        flat = norm.spread <= EXPLAINED * np.nanstd(known, axis=0)
+        spread = np.where(flat | found.constant | found.unknown, np.nanstd(left, axis=0), norm.spread)
+        spread[(spread <= 0) | found.explained] = 1.0
+        only_controls = flat & ~(found.explained | found.constant | found.unknown)
+        of_all = "divided by the standard deviation of all subjects"
+        notes = _column_notes(
+            asked.features,
+            (found.explained, "fully explained by the covariates"),
+            (found.constant, f"constant among the controls, {of_all}"),
+            (found.unknown, f"known for fewer than {found.least} controls, {of_all}"),
+            (only_controls, f"fully explained by the covariates among the controls, {of_all}"),
+        )
+        notes = (Note(("w-scores relative to ", Count(int(controls.sum()), "control"))), *notes)
+        return cls(norm.centre, norm.slopes, level, found.explained, spread, notes=notes)
+
+    def apply(self, X: Array, people: People) -> Array:
+        """Subtract what controls have, and divide."""
+        return np.asarray((super().apply(X, people) - self.level) / self.spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Columns (d,) whose effects of covariates cannot be estimated, and those that have no other values."""
+
+    explained: Array
+    constant: Array
+    unknown: Array  # known for fewer than `least` reference subjects
+    least: int
+
+
+def _estimated(X: Array, asked: Asked, used: Array) -> tuple[Norm, Found]:
+    """The regression on covariates in used cells, without effects where there is no estimate."""
+    C = asked.people.covariates
+    least = check_enough(int(used.any(axis=1).sum()), C.shape[1], asked.plan)
+    count = used.sum(axis=0)
+    constant = (count > 0) & ~_varies(np.where(used, X, np.nan))
+    unknown = ~constant & ((used & asked.known).sum(axis=0) < least)
+    norm = fit_norm(X, C, used, C[asked.reference].mean(axis=0))
+    none = constant | unknown
+    norm.slopes[:, none] = 0.0
+    norm.level[none] = (np.where(used, X, 0.0).sum(axis=0) / np.maximum(count, 1))[none]
+    left = X - norm.level - (C - norm.centre) @ norm.slopes
+    known = asked.known & asked.complete[:, None]
+    explained = _explained(np.where(known, left, np.nan), np.where(known, X, np.nan))
+    return norm, Found(explained, constant, unknown, least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,18 +378,6 @@ def _explained(left: Array, X: Array) -> Array:
     return explained
 
 
-def _check_enough(n: int, p: int, plan: Plan) -> int:
-    """The number of subjects needed to estimate the effects of covariates; fewer are refused."""
-    least = max(LEAST_SUBJECTS, LEAST_PER_COVARIATE * p)
-    if n < least:
-        who, way_out = TOO_FEW[plan.residualise_on]
-        raise StudyError(
-            f"{n} {who} have it, too few to estimate the effects of covariates ({least} are needed); "
-            f"{way_out}."
-        )
-    return least
-
-
 def _column_notes(features: Array, *causes: tuple[Array, str]) -> tuple[Note, ...]:
     """One note per cause, with its columns."""
     return tuple(
@@ -321,11 +394,30 @@ def _looked_up(position: Array, site: Array) -> Array:
     return np.where(site >= 0, position[site], NOWHERE)
 
 
-def _small_sites_note(sizes: Array, large: Array, least: int) -> tuple[Note, ...]:
+def _sizes(site: Array, n_sites: int) -> Array:
+    """Number of subjects of each site."""
+    return np.bincount(site[site >= 0], minlength=max(n_sites, 1))
+
+
+def _counted_by(plan: Plan) -> str:
+    return "controls" if plan.harmonise_on == "controls" else "subjects"
+
+
+def _check_controls(large: int, with_controls: int, plan: Plan) -> None:
+    """Refuse to estimate the effects of several sites in controls if fewer than two have enough."""
+    if large >= 2 and plan.harmonise_on == "controls":
+        raise StudyError(
+            f"{counted(with_controls, 'site')} of {large} with {plan.min_site} controls or more (min_site), "
+            "and harmonise_on = 'controls' needs two; set harmonise_on = 'all', or do not harmonise."
+        )
+
+
+def _small_sites_note(sizes: Array, large: Array, plan: Plan) -> tuple[Note, ...]:
     small = ~large & (sizes > 0)
     subjects = Count(int(sizes[small].sum()), "subject")
     sites = Count(int(small.sum()), "site", public=True)
-    note = Note((subjects, " of ", sites, f" with fewer than {least}, not harmonised"))
+    few = f"{plan.min_site} controls" if plan.harmonise_on == "controls" else f"{plan.min_site}"
+    note = Note((subjects, " of ", sites, f" with fewer than {few}, not harmonised"))
     return (note,) * bool(small.any())
 
 
@@ -342,5 +434,6 @@ STEPS: dict[str, type[Step]] = {
     "knn": Neighbours,
     "combat": Harmonise,
     "residualise": Residualise,
+    "w_scores": WScores,
     "standardise": Standardise,
 }

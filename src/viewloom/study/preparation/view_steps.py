@@ -31,8 +31,9 @@ class PreparedView:
     def apply(self, X: Array, people: People) -> tuple[Array, Array]:
         """Rows after all steps, and their positions; rows without any value are left out."""
         rows = np.arange(len(X))
-        for step in self.steps:
-            X, rows = _without_empty(step.apply(X, people[rows]), rows)
+        with naming(self.name):
+            for step in self.steps:
+                X, rows = _without_empty(step.apply(X, people[rows]), rows)
         return X, rows
 
     @property
@@ -58,7 +59,7 @@ def fit_view(views: Views, a: int, asked: Asked) -> PreparedView:
     kinds, steps = _kinds(asked.plan, name), []
     X = block[rows].astype(float)
     asked = replace(asked.of(rows), features=features, known=~np.isnan(X))
-    with _naming(name):
+    with naming(name):
         for kind in kinds:
             step = STEPS[kind].fit(X, asked)
             X, left = _without_empty(step.apply(X, asked.people), np.arange(len(X)))
@@ -87,8 +88,9 @@ def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
     if view in plan.genotypes:
         return ("keep", "dosage", *last)
     combat = ("combat", "keep") * (plan.harmonise == "combat")
-    residualise = ("residualise", "keep") * bool(plan.residualise)
-    return ("keep", plan.impute, *combat, *residualise, *last)
+    relative = "w_scores" if plan.w_scores else "residualise"
+    covariates = (relative, "keep") * bool(plan.covariates)
+    return ("keep", plan.impute, *combat, *covariates, *last)
 
 
 def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
@@ -98,7 +100,7 @@ def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
 
 
 @contextmanager
-def _naming(view: str) -> Iterator[None]:
+def naming(view: str) -> Iterator[None]:
     """Add the name of the view to errors."""
     try:
         yield
