@@ -90,7 +90,8 @@ def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
     combat = ("combat", "keep") * (plan.harmonise == "combat")
     relative = "w_scores" if plan.w_scores else "residualise"
     covariates = (relative, "keep") * bool(plan.covariates)
-    return ("keep", plan.impute, *combat, *covariates, *last)
+    decorrelate = ("decorrelate",) * plan.decorrelate
+    return ("keep", plan.impute, *combat, *covariates, *decorrelate, *last)
 
 
 def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
