@@ -70,8 +70,9 @@ class Preparation:
     ... )
     >>> fitted = Preparation.fit(cohort.views, cohort.participants, plan)
     >>> fdg = pd.DataFrame(fitted.transform(cohort.views, cohort.participants)["fdg"])
-    >>> fdg.groupby(cohort.participants["diagnosis"].to_numpy()).mean().mean(axis=1).round(1).to_dict()
-    {'AD': -0.8, 'HC': 0.0, 'MCI': -0.4}
+    >>> means = fdg.groupby(cohort.participants["diagnosis"].to_numpy()).mean().mean(axis=1)
+    >>> means[["MCI", "AD"]].round(1).to_dict()
+    {'MCI': -0.5, 'AD': -1.3}
     """
 
     plan: Plan

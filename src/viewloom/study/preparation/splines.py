@@ -36,7 +36,7 @@ def spline_basis(x: Array, knots: Array) -> Array:
     Examples
     --------
     >>> spline_basis(np.array([0.0, 1.0, 5.0]), np.array([0.0, 1.0, 2.0, 3.0])).round(3).tolist()
-    [[0.0, 0.0, 0.0], [1.0, 0.111, 0.0], [5.0, 8.0, 2.667]]
+    [[0.0, 0.0, 0.0], [1.0, 0.111, 0.0], [5.0, 6.667, 2.0]]
     """
     first, (before, last) = knots[0], knots[-2:]
     cubes = np.maximum(x[:, None] - knots, 0.0) ** 3
