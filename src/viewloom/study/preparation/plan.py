@@ -50,6 +50,10 @@ class Plan:
         harmonise them.
     standardise : bool, default=False
         Scale features to zero mean and unit variance. The model does this by default.
+    remove_severity : str, optional
+        A numeric column of the participants, such as "mmse", whose linear effect is removed from every view
+        but genotypes, after all other steps; or "common", the first common component of these views
+        ("common:3": the first three). The effect is estimated in the subjects who are clustered.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Plan:
     min_site: int = 5
     new_sites: str = "error"
     standardise: bool = False
+    remove_severity: str | None = None
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():
