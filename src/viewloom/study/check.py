@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
 from viewloom.clinical.survival import check_follow_up
@@ -92,10 +93,10 @@ class Prepared:
         Fitted on the clustered and the reference subjects.
     views : Views
         The prepared views of the subjects who are clustered.
-    reference : Views or None
-        The prepared views of the reference subjects; None where there are none.
-    raw_reference : StudyData or None
-        Their data before the preparation.
+    everyone : Views or None
+        The prepared views of these and of the reference subjects; None without reference subjects.
+    raw : StudyData or None
+        The data of all of them, with the mask of those who are clustered.
     """
 
     study: Study
@@ -103,8 +104,19 @@ class Prepared:
     check: Check
     preparation: Preparation
     views: Views
-    reference: Views | None = None
-    raw_reference: StudyData | None = None
+    everyone: Views | None = None
+    raw: StudyData | None = None
+
+    @property
+    def clustered(self) -> np.ndarray:
+        """Who of `everyone` is clustered; the others are reference (a mask)."""
+        mask = None if self.raw is None else self.raw.clustered
+        return np.ones(len(self.views), dtype=bool) if mask is None else mask
+
+    @property
+    def reference(self) -> Views | None:
+        """The prepared views of the reference subjects; None where there are none."""
+        return None if self.everyone is None else self.everyone[~self.clustered]
 
     @property
     def classes(self) -> pd.Series:
@@ -145,21 +157,18 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
 
 def _prepared(study: Study, everyone: StudyData) -> Prepared:
     """The study prepared, with an empty check; `StudyError` if the model or the report cannot use it."""
-    clustered = everyone.clustered
-    preparation = Preparation.fit(everyone.views, everyone.participants, Plan(**study.plan), clustered)
-    views = preparation.transform(everyone.views, everyone.participants)
-    data, reference, raw = everyone, None, None
-    if clustered is not None:
-        data = everyone.of(clustered)
-        if not clustered.all():
-            reference, raw = views[~clustered], everyone.of(~clustered)
-        views = views[clustered]
+    plan, clustered = Plan(**study.plan), everyone.clustered
+    preparation = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
+    together = preparation.transform(everyone.views, everyone.participants)
+    some = clustered is not None and not clustered.all()  # others are reference
+    data, views = (everyone.of(clustered), together[clustered]) if some else (everyone, together)
     try:
         KernelMultiviewNMF(**study.model.settings).check_input(views)
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
-    return Prepared(study, data, _nothing(study), preparation, views, reference, raw)
+    others = (together, everyone) if some else (None, None)
+    return Prepared(study, data, _nothing(study), preparation, views, *others)
 
 
 def _nothing(study: Study) -> Check:

@@ -22,7 +22,7 @@ from viewloom.study.config.rules import EXCLUDE, Rule
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.levels import is_categorical
-from viewloom.study.notes import Breakdown, Note
+from viewloom.study.notes import Breakdown, Count, Note
 from viewloom.study.wording import nearest, quoted
 
 Array = np.ndarray
@@ -57,8 +57,9 @@ class Selection:
     @property
     def notes(self) -> list[Note]:
         """How many subjects have each role, and why others are left out."""
-        counts = tuple((int((self.roles == role).sum()), role) for role in ROLES)
-        found = [Note(("subjects by the rules of [cluster]: ", Breakdown(counts)))]
+        counts = {role: Count(int((self.roles == role).sum()), "subject") for role in ROLES}
+        parts = [part for role in ROLES for part in (counts[role], f" {role}, ")]
+        found = [Note(("by the rules of [cluster]: ", *parts[:-1], f" {LEFT_OUT}"))]
         if self.reasons:
             why = Breakdown(tuple((count, reason) for reason, count in self.reasons.items()))
             found.append(Note(("left out by the rules of [cluster]: ", why)))
@@ -103,7 +104,7 @@ def select(
     if problems:
         raise StudyError("\n".join(problems))
     reasons = exclusions(rules, columns, [_has_table(rule, ids, tables) for rule in rules])
-    diagnosis = study.participants and study.participants.diagnosis
+    diagnosis = None if study.participants is None else study.participants.diagnosis
     labels = _labels(participants, diagnosis, ids)
     roles = _roles(rules, reasons, labels, study)
     if CLUSTERED not in roles:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Literal
 
 INCLUDE, EXCLUDE = "include", "exclude"
 Codes = list[str]
-Range = Mapping[str, float]
+Range = dict[Literal["min", "max"], float]
+Given = Mapping[str, Codes | Range]
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,7 @@ class Rule:
         return f"cluster.{self.key}"
 
 
-def rules_of(
-    include: Mapping[str, Codes | Range], exclude: Mapping[str, Codes | Range], views: Iterable[str]
-) -> list[Rule]:
+def rules_of(include: Given, exclude: Given, views: Iterable[str]) -> list[Rule]:
     """All rules of a study.
 
     >>> rules = rules_of({"age": {"min": 55}}, {"mri.QC": ["Fail"]}, ["mri", "pet"])
@@ -56,10 +56,10 @@ def rules_of(
     return [*_rules(INCLUDE, include, names), *_rules(EXCLUDE, exclude, names)]
 
 
-def _rules(key: str, given: Mapping[str, Codes | Range], views: list[str]) -> Iterator[Rule]:
+def _rules(key: str, given: Given, views: list[str]) -> Iterator[Rule]:
     for name, value in given.items():
         view, column = source_of(name, views)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield Rule(key, name, view, column, low=value.get("min", -inf), high=value.get("max", inf))
         else:
             yield Rule(key, name, view, column, tuple(value))

@@ -290,7 +290,7 @@ def _check_score(score: Array, column: str) -> None:
     known = score[~np.isnan(score)]
     if len(known) < LEAST_SUBJECTS:
         raise StudyError(
-            f"remove_severity: {counted(len(known), 'clustered subject')} with a value of {column!r}, too few "
+            f"remove_severity: {counted(len(known), 'clustered subject')} with {column!r}, too few "
             f"to estimate its effect ({LEAST_SUBJECTS} are needed)."
         )
     if np.ptp(known) <= UNSTABLE * np.abs(known).max():
