@@ -160,14 +160,15 @@ def _prepared(study: Study, everyone: StudyData) -> Prepared:
     plan, clustered = Plan(**study.plan), everyone.clustered
     preparation = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
     together = preparation.transform(everyone.views, everyone.participants)
-    some = clustered is not None and not clustered.all()  # others are reference
-    data, views = (everyone.of(clustered), together[clustered]) if some else (everyone, together)
+    rows = np.ones(len(together), dtype=bool) if clustered is None else clustered
+    alone = bool(rows.all())  # nobody is reference
+    data, views = (everyone, together) if alone else (everyone.of(rows), together[rows])
     try:
         KernelMultiviewNMF(**study.model.settings).check_input(views)
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
-    others = (together, everyone) if some else (None, None)
+    others = (None, None) if alone else (together, everyone)
     return Prepared(study, data, _nothing(study), preparation, views, *others)
 
 
