@@ -1,10 +1,10 @@
 """Subtypes of patients against controls, with and without severity: ours and the peers on the same inputs.
 
 Simulated cohorts (`viewloom.simulate.adni_like`) have planted atrophy subtypes and a stage of disease. Their
-controls are reference: covariates are regressed out on them, or not ("raw"), and they are not clustered. Every
-method gets the same prepared views and the true number of subtypes, never the labels. Scores: ARI and NMI with the
-subtypes, among patients who have one; eta squared of the stage. The last table has the diagnosis of all
-subjects, without any removal.
+controls are reference: covariates are regressed out on them, or not ("raw"), and they are not clustered.
+Every method gets the same prepared views and the true number of subtypes, never the labels. Scores: ARI and
+NMI with the subtypes, among patients who have one; eta squared of the stage. The last table has the diagnosis
+of all subjects, without any removal.
 
     python benchmarks/subtypes.py [--seeds 5] [--json FILE]
 """

@@ -250,7 +250,7 @@ def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.D
             "subjects": len(frame),
             "features": frame.shape[1],
             "missing": int(frame.isna().to_numpy().sum()),
-            "missing_share": float(frame.isna().to_numpy().mean()),
+            "missing_share": float(frame.isna().to_numpy().mean()) if frame.size else 0.0,
             "constant": len(constant[name]),
         }
         for name, frame in tables.frames.items()
