@@ -30,7 +30,7 @@ from viewloom.study.preparation import Plan, Preparation
 Array = np.ndarray
 COVARIATES = ("age", "sex", "education", "icv")
 INPUTS = {"adjusted": COVARIATES, "raw": ()}
-REMOVALS = ("none", "mmse", "common", "common:2", "common:3", "common:4")
+REMOVALS = ("none", "mmse", "common", "common:2")
 PEERS = ("spectral (mean graph)", "EEIMVC", "SNF", "NEMO")
 OURS = {"viewloom": {}, "viewloom, linear": {"kernel": "linear"}}
 N_SUBTYPES, N_DIAGNOSES = 4, 3

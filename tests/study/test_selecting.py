@@ -380,7 +380,7 @@ class TestDesign:
         design = summary["design"]
         told = " ".join(design["sentences"])
         assert "60 subjects were clustered. 30 controls are reference" in told
-        assert "The first common component was removed" in told
+        assert "Common components were removed from every view: the first common component before" in told
         assert "Little of the clustering is severity" in told
         assert [table["id"] for table in design["tables"]] == [
             "groups",

@@ -71,11 +71,14 @@ class SeverityShare:
         of their first common component; before severity is removed. NaN without such features.
     removed : str or None
         What was removed before clustering.
+    normal : int
+        Number of common components of the controls that were removed before.
     """
 
     clinical: dict[str, float]
     features: float
     removed: str | None = None
+    normal: int = 0
 
     @property
     def share(self) -> float:

