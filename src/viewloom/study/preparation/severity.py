@@ -185,19 +185,23 @@ def _normal_variation(controls: Views, names: Sequence[str]) -> list[Severity]:
     """The common components of controls, in the views that enough of them have."""
     known = [name for name in names if len(controls.rows(controls.index(name))) >= LEAST_CONTROLS]
     fitted = list[Severity]()
-    while known and len(fitted) < N_NORMAL and _has_common(controls, known):
+    for _ in range(min(N_NORMAL, n_common(controls, known)) if known else 0):
         fitted.append(_fitted(controls, NORMAL, None, known))
         controls, _ = fitted[-1].remove(controls, None)
     return fitted
 
 
-def _has_common(views: Views, names: Sequence[str]) -> bool:
-    """Whether the first component explains more than in all permutations of each feature (Horn 1965)."""
+def n_common(views: Views, names: Sequence[str]) -> int:
+    """Number of components that explain more than in all permutations of each feature (Horn 1965)."""
     rng = np.random.default_rng(0)
-    X = [_standard(views[name][views.rows(views.index(name))]) for name in names]
     rows = [views.rows(views.index(name)) for name in names]
-    permuted = ([rng.permuted(part, axis=0) for part in X] for _ in range(N_PERMUTATIONS))
-    return _explained(X, rows, len(views)) > max(_explained(parts, rows, len(views)) for parts in permuted)
+    X = [_standard(views[name][at]) for name, at in zip(names, rows, strict=True)]
+    chance = [
+        _eigenvalues([rng.permuted(part, axis=0) for part in X], rows, len(views))
+        for _ in range(N_PERMUTATIONS)
+    ]
+    above = _eigenvalues(X, rows, len(views)) > np.max(chance, axis=0)
+    return int(np.argmin([*above, False]))
 
 
 def _standard(X: Array) -> Array:
@@ -207,12 +211,12 @@ def _standard(X: Array) -> Array:
     return np.asarray((X - X.mean(axis=0)) / np.where(varies, spread, np.inf) / np.sqrt(X.shape[1]))
 
 
-def _explained(parts: Sequence[Array], rows: Sequence[Array], n: int) -> float:
-    """The largest eigenvalue of the sum of the Gram matrices of views (n x n)."""
+def _eigenvalues(parts: Sequence[Array], rows: Sequence[Array], n: int) -> Array:
+    """Eigenvalues of the sum of the Gram matrices of views (n x n), the largest first."""
     gram = np.zeros((n, n))
     for X, at in zip(parts, rows, strict=True):
         gram[np.ix_(at, at)] += X @ X.T
-    return float(np.linalg.eigvalsh(gram)[-1])
+    return np.linalg.eigvalsh(gram)[::-1]
 
 
 def n_components(setting: str) -> int:
@@ -254,7 +258,7 @@ def common_component(views: Views, names: Sequence[str]) -> dict[str, ViewEffect
     for _ in range(MOST_ROUNDS):
         score, before = score / np.linalg.norm(score), score
         loadings = {name: Z[name].T @ score[rows[name]] / _squares(score[rows[name]]) for name in names}
-        score = _scores(Z, rows, loadings, len(views))
+        score = np.nan_to_num(_scores(Z, rows, loadings, len(views)))
         if np.linalg.norm(score / np.linalg.norm(score) - before / np.linalg.norm(before)) < TOLERANCE:
             break
     return {name: ViewEffect(np.empty(0), *scales[name], loadings[name]) for name in names}
