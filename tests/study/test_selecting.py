@@ -235,6 +235,10 @@ class TestWhoIsClustered:
             ('include = { "mri.QX" = "Pass" }', "view 'mri': mri.csv: no column 'QX', named under [cluster]"),
             ('include = { dx = "AD" }\nexclude = { dx = "AD" }', "no subject is left by the rules"),
             ('include = { dx = "CN" }\nexclude = { age = { min = 40 } }', "no subject is left"),
+            (
+                'include = { dx = ["AD", "CN"] }\nsensitivity = ["with-controls"]',
+                "no control is left to be added",
+            ),
             ('remove_severity = "moca"', "no column 'moca', named under cluster.remove_severity"),
             ('remove_severity = "dx"', "'dx' is not numeric"),
             ('remove_severity = "flag"', "'flag' is constant among the clustered subjects"),

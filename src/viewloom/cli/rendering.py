@@ -291,12 +291,22 @@ def print_results(results: Results) -> None:
     if found is not None:
         scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
         print_line(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
+    for sentence in _design(results):
+        print_line(sentence)
     if results.comparison is not None:
         console.print()
         show(comparison_table(results.comparison))
     if results.numbers is not None:
         print_number(results.numbers)
     print_notes("Notes", results.notes)
+
+
+def _design(results: Results) -> list[str]:
+    """What the report says on who was clustered, and on severity."""
+    from viewloom.study.report.design import design_section
+
+    section = design_section(results)
+    return [] if section is None else section["sentences"]
 
 
 def _clusters(results: Results) -> Table:

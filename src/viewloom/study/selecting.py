@@ -21,15 +21,14 @@ from viewloom.data.naming import listed
 from viewloom.study.config.rules import EXCLUDE, Rule
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
-from viewloom.study.levels import is_categorical
+from viewloom.study.levels import MOST_LEVELS, is_categorical
 from viewloom.study.notes import Breakdown, Count, Note
 from viewloom.study.wording import nearest, quoted
 
 Array = np.ndarray
 CLUSTERED, REFERENCE, LEFT_OUT = "clustered", "reference", "left out"
 ROLES = (CLUSTERED, REFERENCE, LEFT_OUT)
-NOT_GIVEN = "not given"
-MOST_LEVELS = 20  # levels that an error may list; columns with more may hold ids
+NOT_GIVEN, EVERYONE = "not given", "all subjects"
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +108,22 @@ def select(
     roles = _roles(rules, reasons, labels, study)
     if CLUSTERED not in roles:
         raise StudyError(f"cluster: no subject is left by the rules on {listed([r.name for r in rules])}.")
+    if study.cluster.sensitivity and REFERENCE not in roles:
+        raise StudyError("cluster.sensitivity: no control is left to be added; check the rules and controls.")
     left = Counter(
         next(reason for reason in found if reason)
         for role, found in zip(roles, zip(*reasons, strict=True), strict=True)
         if role == LEFT_OUT
     )
-    table = pd.crosstab(
-        pd.Series(labels, ids, dtype=object).fillna(NOT_GIVEN), pd.Series(roles, ids), dropna=False
-    )
-    groups = table.reindex(columns=list(ROLES), fill_value=0).rename_axis(index=None, columns=None)
-    return Selection(pd.Series(roles, ids, dtype=object), dict(left.most_common()), groups)
+    names = [EVERYONE if diagnosis is None else label or NOT_GIVEN for label in labels]
+    return Selection(pd.Series(roles, ids, dtype=object), dict(left.most_common()), _groups(names, roles))
+
+
+def _groups(names: Sequence[str], roles: Sequence[str]) -> pd.DataFrame:
+    """Number of subjects by diagnosis and role."""
+    counts = Counter(zip(names, roles, strict=True))
+    rows = {name: [counts[name, role] for role in ROLES] for name in sorted(set(names))}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(ROLES))
 
 
 def matches(rule: Rule, column: pd.Series) -> tuple[Array, Array]:
