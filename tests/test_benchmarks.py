@@ -15,6 +15,7 @@ import methods
 import quality
 import results
 import scenarios
+import subtypes
 import summary
 from methods import ABLATION, DEFAULT, SINGLE
 from offers import prepare
@@ -457,3 +458,14 @@ def test_offers():
     factor = prepare([gram], "scaled", is_kernel=True, impute=False).views[0]
     norms = np.linalg.norm(values[1:], axis=1)
     np.testing.assert_allclose(factor @ factor.T, gram / norms[:, None] / norms, atol=1e-8)
+
+
+def test_subtypes_are_measured_among_patients_on_the_same_inputs():
+    """Controls are reference: they are in no view, and severity is removed from all views but genotypes."""
+    cohort = subtypes.vl.simulate.adni_like(20, 20, 25, random_state=0)
+    plain, pattern = (subtypes.prepared(cohort, ("age",), removal) for removal in ("none", "mmse"))
+    assert len(plain) == len(pattern) == 40
+    mmse = cohort.participants["mmse"][cohort.truth.y > 0]
+    assert np.abs(np.corrcoef(pattern["fdg"][:, 0], mmse)[0, 1]) < 1e-8
+    np.testing.assert_array_equal(plain["snp"], pattern["snp"])
+    assert [name for name, _ in subtypes.labelings(plain, 2, 0)] == [*subtypes.OURS, *subtypes.PEERS]

@@ -176,7 +176,7 @@ class TestReading:
             read(MRI).model.n_clusters = 5
 
     def test_preparation_takes_all_that_a_plan_takes(self):
-        elsewhere = {"diagnosis", "site"}  # keys of [participants]
+        elsewhere = {"diagnosis", "site", "remove_severity"}  # keys of [participants] and [cluster]
         assert set(BLOCKS["preparation"].model_fields) == {field.name for field in fields(Plan)} - elsewhere
 
     def test_choices_of_preparation_are_those_of_a_plan(self):

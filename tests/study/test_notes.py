@@ -30,7 +30,7 @@ from viewloom.study.readers import plink, ucsffsx
 from viewloom.study.readers.adni import read_adnimerge
 from viewloom.study.readers.freesurfer import read_stats
 from viewloom.study.readers.tables import read_long, read_table
-from viewloom.study.run import computations
+from viewloom.study.run import computations, prepare
 
 MIN_CELL, N = 11, 40
 IDS = [f"s{i:03d}" for i in range(N)]
@@ -276,6 +276,17 @@ def _of_controls(frame, people):
     return [*fitted.notes, *fitted.remarks(views, people.assign(site="new"))]
 
 
+def of_cluster(folder, n):
+    """Subjects that a rule leaves out, and subjects without the score whose effect is removed."""
+    ids = [*IDS, *(f"out{i}" for i in range(n))]
+    people = people_of(ids).assign(mmse=np.arange(len(ids)) % 9 + 20.0)
+    people.loc[ids[N:], "dx"] = "PSP"
+    people.loc[ids[:n], "mmse"] = np.nan
+    rules = '[cluster]\ninclude = { dx = "CN" }\nremove_severity = "mmse"\n'
+    study = read_written(folder, table(["a", "b"], ids), table(["e", "f"], ids, seed=1), people, rules)
+    return prepare(study).check.notes
+
+
 SCENARIOS = [
     of_table,
     of_long,
@@ -287,6 +298,7 @@ SCENARIOS = [
     of_study,
     of_ids,
     of_preparation,
+    of_cluster,
 ]
 ONLY_COLUMNS = [of_genotypes]
 

@@ -158,6 +158,8 @@ def print_error(error: BaseException, debug: bool) -> int:
 def print_check(check: Check) -> None:
     """Print views, subjects and covariates of a study, and the notes on its data."""
     print_line(f"{visible(check.name)} · {check.n_subjects} subjects\n", "bold")
+    if len(check.groups):
+        show(_groups(check))
     views = table_of("Views", "view", "format", "subjects", "features", "missing cells", "constant", text=2)
     rows = (
         (name, v["format"], v["subjects"], v["features"], _missing(v), v["constant"])
@@ -175,6 +177,14 @@ def print_check(check: Check) -> None:
     if len(check.sites):
         show(_sites(check))
     print_notes("Notes", check.notes)
+
+
+def _groups(check: Check) -> Table:
+    """Who is clustered, who is reference and who is left out, by diagnosis."""
+    columns = ["diagnosis", *map(str, check.groups.columns)]
+    rows = [(name, *counts) for name, *counts in check.groups.itertuples()]
+    table = rows_of(table_of("Who is clustered", *columns), rows)
+    return rows_of(table, [("all", *check.groups.sum().tolist())] if len(rows) > 1 else [])
 
 
 def _missing(view: pd.Series) -> str:
@@ -263,6 +273,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "aside": check.aside,
         "sites": sites,
         "diagnoses": check.diagnoses,
+        "groups": {role: counts.to_dict() for role, counts in check.groups.items()},
         "participants": check.covariates.to_dict("index"),
         "notes": [str(note) for note in check.notes],
         "problems": check.problems,
@@ -280,12 +291,22 @@ def print_results(results: Results) -> None:
     if found is not None:
         scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
         print_line(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
+    for sentence in _design(results):
+        print_line(sentence)
     if results.comparison is not None:
         console.print()
         show(comparison_table(results.comparison))
     if results.numbers is not None:
         print_number(results.numbers)
     print_notes("Notes", results.notes)
+
+
+def _design(results: Results) -> list[str]:
+    """What the report says on who was clustered, and on severity."""
+    from viewloom.study.report.design import design_section
+
+    section = design_section(results)
+    return [] if section is None else section["sentences"]
 
 
 def _clusters(results: Results) -> Table:

@@ -49,8 +49,17 @@ def named_elsewhere(study: Study) -> Why:
     people = study.participants
     if people is not None:
         found |= _keys(people, "[participants]")
-        found |= {folded(name): f"named under {key} of [participants]" for key, name in people.named_columns}
+        found |= {folded(name): _named_under(key) for key, name in people.named_columns}
     return {name: why for name, why in found.items() if name}
+
+
+def named_by_rules(study: Study, view: str) -> Why:
+    """Columns of a view's table, by folded name, that rules of [cluster] name."""
+    return {folded(rule.column): f"named under {rule.where}" for rule in study.rules if rule.view == view}
+
+
+def _named_under(key: str) -> str:
+    return f"named under {key}" if "." in key else f"named under {key} of [participants]"
 
 
 def _keys(source: Participants | View, block: str) -> Why:

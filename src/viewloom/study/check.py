@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
 from viewloom.clinical.survival import check_follow_up
@@ -33,7 +34,7 @@ class Check:
     name : str
         Title of the study.
     n_subjects : int
-        Subjects with at least one view.
+        Subjects with at least one view who are clustered. The tables below are about these, too.
     views : DataFrame
         Per view: format, subjects, features, missing (cells of these subjects) and missing_share, constant
         (columns).
@@ -54,6 +55,9 @@ class Check:
         What `fit` leaves out or changes, and why.
     problems : list of str
         Errors that prevent a run. The tables then cover the files that could be read.
+    groups : DataFrame
+        Subjects by diagnosis (rows) and by what the rules of [cluster] make of them (columns): clustered,
+        reference, left out. Empty without rules.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Check:
     covariates: pd.DataFrame
     notes: list[Note]
     problems: list[str]
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def ok(self) -> bool:
@@ -76,13 +81,42 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A study that is read, checked and prepared for the fit."""
+    """A study that is read, checked and prepared for the fit.
+
+    Attributes
+    ----------
+    study : Study
+    data : StudyData
+        Of the subjects who are clustered.
+    check : Check
+    preparation : Preparation
+        Fitted on the clustered and the reference subjects.
+    views : Views
+        The prepared views of the subjects who are clustered.
+    everyone : Views or None
+        The prepared views of these and of the reference subjects; None without reference subjects.
+    raw : StudyData or None
+        The data of all of them, with the mask of those who are clustered.
+    """
 
     study: Study
     data: StudyData
     check: Check
     preparation: Preparation
     views: Views
+    everyone: Views | None = None
+    raw: StudyData | None = None
+
+    @property
+    def clustered(self) -> np.ndarray:
+        """Who of `everyone` is clustered; the others are reference (a mask)."""
+        mask = None if self.raw is None else self.raw.clustered
+        return np.ones(len(self.views), dtype=bool) if mask is None else mask
+
+    @property
+    def reference(self) -> Views | None:
+        """The prepared views of the reference subjects; None where there are none."""
+        return None if self.everyone is None else self.everyone[~self.clustered]
 
     @property
     def classes(self) -> pd.Series:
@@ -112,25 +146,35 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
     before = input_hashes(study)
     tables = read_tables(study)
     try:
-        data = join(study, tables)
-        check_unchanged(before, data.inputs)
-        preparation, views = _prepared(study, data)
+        everyone = join(study, tables)
+        check_unchanged(before, everyone.inputs)
+        ready = _prepared(study, everyone)
     except StudyError as error:
         return replace(describe(study, tables), problems=str(error).split("\n")), None
-    found = describe(study, tables, preparation)
-    return found, Prepared(study, data, found, preparation, views)
+    found = describe(study, tables, ready.preparation)
+    return found, replace(ready, check=found)
 
 
-def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
-    """Prepared views; `StudyError` if the model or the report cannot use them."""
-    preparation = Preparation.fit(data.views, data.participants, Plan(**study.plan))
-    views = preparation.transform(data.views, data.participants)
+def _prepared(study: Study, everyone: StudyData) -> Prepared:
+    """The study prepared, with an empty check; `StudyError` if the model or the report cannot use it."""
+    plan, clustered = Plan(**study.plan), everyone.clustered
+    preparation = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
+    together = preparation.transform(everyone.views, everyone.participants)
+    rows = np.ones(len(together), dtype=bool) if clustered is None else clustered
+    alone = bool(rows.all())  # nobody is reference
+    data, views = (everyone, together) if alone else (everyone.of(rows), together[rows])
     try:
         KernelMultiviewNMF(**study.model.settings).check_input(views)
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
-    return preparation, views
+    others = (None, None) if alone else (together, everyone)
+    return Prepared(study, data, _nothing(study), preparation, views, *others)
+
+
+def _nothing(study: Study) -> Check:
+    """A check of no tables, until `describe` has made one."""
+    return describe(study, Tables())
 
 
 def _check_survival(study: Study, data: StudyData) -> None:
@@ -170,7 +214,8 @@ def check(study: Study) -> Check:
 
 
 def describe(study: Study, tables: Tables, preparation: Preparation | None = None) -> Check:
-    """Describe tables, and their preparation where that succeeded."""
+    """Describe the tables of the clustered subjects, and their preparation where that succeeded."""
+    selection, tables = tables.selection, tables.clustered
     present = pd.DataFrame(
         {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
     )
@@ -189,6 +234,7 @@ def describe(study: Study, tables: Tables, preparation: Preparation | None = Non
         covariates=_covariates(tables, study),
         notes=[*tables.notes, *(unprepared if preparation is None else preparation.notes)],
         problems=tables.problems,
+        groups=pd.DataFrame() if selection is None else selection.groups,
     )
 
 
@@ -204,7 +250,7 @@ def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.D
             "subjects": len(frame),
             "features": frame.shape[1],
             "missing": int(frame.isna().to_numpy().sum()),
-            "missing_share": float(frame.isna().to_numpy().mean()),
+            "missing_share": float(frame.isna().to_numpy().mean()) if frame.size else 0.0,
             "constant": len(constant[name]),
         }
         for name, frame in tables.frames.items()

@@ -10,16 +10,18 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from viewloom.data.views import Views
-from viewloom.study.aside import aside_note, named_elsewhere
+from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
-from viewloom.study.reading import read_participants, read_view
+from viewloom.study.reading import read_participants, read_rule_columns, read_view
+from viewloom.study.selecting import CLUSTERED, REFERENCE, select
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
 
@@ -38,12 +40,20 @@ class StudyData:
         What was left out or changed; counts only.
     inputs : dict of str to str
         SHA-256 of every input, by its path relative to the study file.
+    clustered : (n,) bool array or None
+        Who is clustered; the others are reference. None: everyone.
     """
 
     views: Views
     participants: pd.DataFrame | None
     notes: list[Note]
     inputs: dict[str, str]
+    clustered: np.ndarray | None = None
+
+    def of(self, rows: np.ndarray) -> StudyData:
+        """The data of some subjects, by a mask."""
+        people = None if self.participants is None else self.participants[rows]
+        return replace(self, views=self.views[rows], participants=people, clustered=None)
 
 
 def load(
@@ -90,9 +100,9 @@ def join(study: Study, tables: Tables) -> StudyData:
     views = Views(
         {name: frame.reindex(ids) for name, frame in tables.frames.items()}, ids=ids, allow_nan=True
     )
-    return StudyData(
-        views, None if people is None else people.reindex(ids), tables.notes, input_hashes(study)
-    )
+    chosen = None if tables.selection is None else ids.isin(tables.selection.of(CLUSTERED))
+    people = None if people is None else people.reindex(ids)
+    return StudyData(views, people, tables.notes, input_hashes(study), chosen)
 
 
 def read_tables(
@@ -117,8 +127,9 @@ def read_tables(
     for name, view in study.views.items():
         with _collecting(problems, f"view {name!r}"):
             wanted = (needed or {}).get(name, ())
+            by_rules = named_by_rules(study, name)
             frames[name] = read_view(
-                view, study.ids.match, training=training, elsewhere=elsewhere, needed=wanted
+                view, study.ids.match, training=training, elsewhere=elsewhere | by_rules, needed=wanted
             )
     if study.participants is not None:
         with _collecting(problems, "participants"):
@@ -126,18 +137,49 @@ def read_tables(
     tables = without_copies(frames, people if training else None, study)
     tables = replace(tables, participants=people)
     problems += tables.problems
+    notes = [*_reading_notes(tables), *join_notes(tables, study)]
+    selection = None
+    if training and study.rules and not problems:
+        with _collecting(problems):
+            selection = select(study, tables.ids, people, _rule_tables(study))
+    if selection is not None:
+        notes += selection.notes
+        tables = replace(tables, selection=selection).of(CLUSTERED, REFERENCE)
     for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
-        problems.extend(problems_of(tables, study))
-    return replace(tables, notes=[*_reading_notes(tables), *join_notes(tables, study)], problems=problems)
+        problems.extend(problems_of(tables.clustered, study))
+    return replace(tables, notes=notes, problems=problems)
+
+
+def _rule_tables(study: Study) -> dict[str, pd.DataFrame]:
+    """By view, the columns of its table that rules name."""
+    names = {view: [rule.column for rule in study.rules if rule.view == view] for view in study.views}
+    found = {}
+    for view, columns in names.items():
+        if columns:
+            with _naming(f"view {view!r}"):
+                unique = list(dict.fromkeys(columns))
+                found[view] = read_rule_columns(study.views[view], unique, study.ids.match)
+    return found
 
 
 @contextmanager
-def _collecting(problems: list[str], label: str) -> Iterator[None]:
+def _collecting(problems: list[str], label: str | None = None) -> Iterator[None]:
     """Collect errors instead of raising them."""
+    try:
+        with _naming(label):
+            yield
+    except StudyError as error:
+        problems.extend(str(error).split("\n"))
+
+
+@contextmanager
+def _naming(label: str | None) -> Iterator[None]:
+    """Add the name of a source to every line of an error."""
     try:
         yield
     except StudyError as error:
-        problems.extend(f"{label}: {line}" for line in str(error).split("\n"))
+        start = "" if label is None else f"{label}: "
+        raise StudyError("\n".join(start + line for line in str(error).split("\n"))) from None
 
 
 def _reading_notes(tables: Tables) -> Iterator[Note]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from viewloom.study.config.schema import Study
 from viewloom.study.ids import best_style, canonical_ids, styles_of
 from viewloom.study.notes import Note, count_note
 from viewloom.study.reading import column_names, file_names, none_left
+from viewloom.study.selecting import CLUSTERED, Selection
 from viewloom.study.wording import nearest
 
 LEAST_PER_CLUSTER = 2  # subjects
@@ -33,6 +34,8 @@ class Tables:
     notes : list of Note
     problems : list of str
         What keeps the study from being run.
+    selection : Selection or None
+        Who is clustered; None without rules. Subjects who are left out are in no frame then.
     """
 
     frames: dict[str, pd.DataFrame] = field(default_factory=dict)
@@ -40,11 +43,31 @@ class Tables:
     aside: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    selection: Selection | None = None
 
     @property
     def ids(self) -> pd.Index:
         """Subjects with at least one view, sorted."""
         return _union(frame.index for frame in self.frames.values())
+
+    @property
+    def clustered(self) -> Tables:
+        """The tables of the subjects who are clustered."""
+        return self if self.selection is None else self.of(CLUSTERED)
+
+    def of(self, *roles: str) -> Tables:
+        """The tables of the subjects with one of these roles."""
+        assert self.selection is not None
+        ids = self.selection.of(*roles)
+        frames = {name: _of_subjects(frame, ids) for name, frame in self.frames.items()}
+        return replace(self, frames=frames)
+
+
+def _of_subjects(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
+    """Some rows of a table, with its attributes."""
+    kept = frame.loc[frame.index.isin(ids)]
+    kept.attrs = frame.attrs
+    return kept
 
 
 def join_notes(tables: Tables, study: Study) -> Iterator[Note]:
@@ -105,7 +128,9 @@ def _poor_views(tables: Tables, study: Study) -> Iterator[str]:
     """Views with a single column, or without any variation."""
     for name, frame in tables.frames.items():
         where = f"view {name!r}: {file_names(study.views[name])}"
-        if frame.shape[1] == 1:
+        if not len(frame):
+            yield f"{where}: none of the subjects to cluster has the view; leave it out, or change [cluster]."
+        elif frame.shape[1] == 1:
             yield (
                 f"{where}: the view has a single {column_names(frame.columns)}; add columns, or name it "
                 "under outcomes of [participants] instead."

@@ -107,6 +107,44 @@ class Features:
         return count_note(len(found), "column", text=text, public=True)
 
 
+def read_rule_columns(view: View, names: Collection[str], match: str) -> pd.DataFrame:
+    """Columns of a view's table that rules name, as numbers or text, indexed by id.
+
+    A reader that reads numbers only gives numeric columns only.
+    """
+    parts = [
+        _matched(frame, match, file_names(view))
+        for path in _sources(view)
+        if (frame := _rule_part(view, path, names)) is not None
+    ]
+    found = {str(name) for part in parts for name in part.columns}
+    absent = [name for name in names if name not in found]
+    if absent:
+        known = sorted({name for path in view.inputs for name in readers.Sample(path).header})
+        hint = nearest(absent[0], known) or (f"; there are {listed(known)}." if known else ".")
+        raise StudyError(f"{file_names(view)}: no column {absent[0]!r}, named under [cluster]{hint}")
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.combine_first(part)
+    return whole.reindex(columns=list(names))
+
+
+def _rule_part(view: View, path: Path | list[Path], names: Collection[str]) -> pd.DataFrame | None:
+    """The columns in one file; None where it has none of them."""
+    texts = readers.takes(view.format, "numeric")
+    options = {
+        key: value for key, value in view.options.items() if key not in {*LEARNED, "exclude", "columns"}
+    }
+    header = readers.Sample(path).header if isinstance(path, Path) else []
+    here = [name for name in names if name in header]
+    if header and not here:
+        return None
+    chosen = {"columns": here} if here and texts else {}
+    frame = _read(view, path, {**options, **chosen}, **({"numeric": False} if texts else {}))
+    empty = [name for name in frame.attrs["empty"] if name in names]
+    return _noted(frame.reindex(columns=[*(name for name in frame.columns if name in names), *empty]), ())
+
+
 def none_left(view: View, why: Mapping[str, str]) -> str:
     """The message that all columns of a view were set aside."""
     return f"{file_names(view)}: no features are left: {''.join(map(str, aside_note(why)))}."
@@ -144,7 +182,7 @@ def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) 
         where = f"{file_names(people)}: "
         if column in empty and training:
             yield f"{where}column {column!r}, named under {key}, has no value; remove it, or {CHECK}."
-        elif column not in [*empty, *known]:
+        elif column not in [*empty, *known] and (training or not key.startswith("cluster.")):
             hint = nearest(column, known) or f"; there are {listed(known)}."
             yield f"{where}no column {column!r}, named under {key}{hint}"
 

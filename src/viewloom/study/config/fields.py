@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -19,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
+from viewloom.clinical import as_categories
 from viewloom.kernels.graphs import GRAPHS
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.kernels.registry import KERNELS
@@ -80,7 +83,28 @@ def _as_text(value: Any) -> Any:
 
 def _as_codes(value: Any) -> Any:
     """One or several codes, as text."""
-    return [_as_text(code) for code in (value if isinstance(value, list) else [value])]
+    return [_as_code(code) for code in (value if isinstance(value, list) else [value])]
+
+
+def _as_code(value: Any) -> Any:
+    """A code as text; numbers are spelled as in tables, where 1.0 is 1."""
+    return as_categories([value])[0] if isinstance(value, float) else _as_text(value)
+
+
+def _checked_codes(codes: list[str]) -> list[str]:
+    """Codes of a rule, at least one."""
+    if not codes:
+        raise mistake("names no group; list the groups, or leave the rule out")
+    return codes
+
+
+def _checked_range(ends: dict[str, float]) -> dict[str, float]:
+    """A range with an end, whose ends are in order."""
+    if not ends:
+        raise mistake("needs min or max")
+    if ends.get("min", -math.inf) > ends.get("max", math.inf):
+        raise mistake(f"min is above max: {ends['min']:g} and {ends['max']:g}")
+    return ends
 
 
 def _existing(value: Any, info: ValidationInfo) -> Path:
@@ -121,9 +145,10 @@ ScalePerView = Annotated[
 WeightPerView = Annotated[
     Annotated[Weight, Tag("(one)")] | Annotated[dict[str, Weight], Tag("(each)")], Discriminator(_shape)
 ]
-Range = dict[Literal["min", "max"], float]
+Groups = Annotated[list[str], BeforeValidator(_as_codes), AfterValidator(_checked_codes)]
+Range = Annotated[dict[Literal["min", "max"], float], AfterValidator(_checked_range)]
 Rules = dict[
-    str, Annotated[Annotated[Codes, Tag("(one)")] | Annotated[Range, Tag("(each)")], Discriminator(_shape)]
+    str, Annotated[Annotated[Groups, Tag("(one)")] | Annotated[Range, Tag("(each)")], Discriminator(_shape)]
 ]
 CodesPerColumn = Annotated[
     Annotated[list[Code], Tag("(one)")] | Annotated[dict[str, list[Code]], Tag("(each)")],

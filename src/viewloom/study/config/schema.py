@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,8 +44,10 @@ from viewloom.study.config.fields import (
     WeightPerView,
     mistake,
 )
+from viewloom.study.config.rules import Rule, rules_of
 from viewloom.study.wording import quoted
 
+COMMON = re.compile(r"common(:[1-9])?")  # instead of a column of severity: common components of the views
 NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
     "categorical", "levels",
@@ -117,6 +120,7 @@ class Participants(Source):
     levels: dict[str, dict[str, list[Code]]] = Field(
         default={}, description="Spellings of one level: { sex = { M = ['m', 'Male'] } }."
     )
+    _of_cluster: tuple[tuple[str, str], ...] = PrivateAttr(())  # columns that [cluster] names, with their key
 
     @field_validator("format", mode="before")
     @classmethod
@@ -138,6 +142,8 @@ class Participants(Source):
         pairs += [("outcomes", name) for name in self.outcomes]
         if self.survival is not None:
             pairs += [("survival", self.survival.time), ("survival", self.survival.event)]
+        named = [name for _, name in pairs]
+        pairs += [(key, name) for key, name in self._of_cluster if name not in named]
         return [(key, name) for key, name in pairs if name is not None]
 
 
@@ -308,6 +314,12 @@ class Cluster(Block):
         default="size", description="Order of the clusters: the largest first, or the least severe first."
     )
 
+    @property
+    def severity_column(self) -> str | None:
+        """The column of the participants whose effect is removed, if it is one."""
+        given = self.remove_severity
+        return None if given is None or COMMON.fullmatch(given) else given
+
 
 class Model(Block):
     """``[model]``: settings of `viewloom.KernelMultiviewNMF`; the defaults are its own."""
@@ -384,8 +396,13 @@ class Study(Block):
     _path: Path = PrivateAttr(Path("study.toml"))
 
     def model_post_init(self, context: Any) -> None:
-        """Store the path of the file, and the scale of the model where the file has none."""
+        """Store the path, columns of the participants that rules name, and a scale where there is none."""
         self._path = (context or {}).get("path", self._path)
+        if self.participants is not None:
+            named = [(rule.where, rule.column) for rule in self.rules if rule.view is None]
+            column = self.cluster.severity_column
+            named += [] if column is None else [("cluster.remove_severity", column)]
+            self.participants._of_cluster = tuple(dict.fromkeys(named))
         if self.preparation.w_scores and "scale" not in self.model.model_fields_set:
             self.__dict__["model"] = self.model.model_copy(update={"scale": self._scale_of_w_scores()})
 
@@ -402,6 +419,11 @@ class Study(Block):
         return self._path
 
     @property
+    def rules(self) -> list[Rule]:
+        """The rules on who is clustered."""
+        return rules_of(self.cluster.include, self.cluster.exclude, self.views)
+
+    @property
     def name(self) -> str:
         """Title of the study."""
         return self.study.name
@@ -413,6 +435,7 @@ class Study(Block):
         read_as = {name: readers.FORMATS[view.format] for name, view in self.views.items()}
         return {
             **self.preparation.model_dump(),
+            "remove_severity": self.cluster.remove_severity,
             "diagnosis": people and people.diagnosis,
             "site": people and people.site,
             "genotypes": [name for name, format in read_as.items() if name in named or format.genotypes],

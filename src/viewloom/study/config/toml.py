@@ -79,7 +79,12 @@ def parse_study(text: str, path: Path) -> Study:
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
-        found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
+        found = chain(
+            _view_problems(study),
+            _model_problems(study),
+            _preparation_problems(study),
+            _cluster_problems(study),
+        )
         problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
         raise StudyError(messages(problems, text, path))
@@ -232,3 +237,26 @@ def _preparation_problems(study: Study) -> Iterator[Problem]:
             yield Problem(("preparation", "genotypes"), f"there is no view {name!r}{hint}")
     for key, why in contradictions(study.plan):
         yield Problem(("preparation", key), why)
+
+
+def _cluster_problems(study: Study) -> Iterator[Problem]:
+    """Rules and settings of [cluster] that need what the study does not have."""
+    people, cluster = study.participants, study.cluster
+    for rule in study.rules:
+        if rule.view is None and people is None:
+            hint = nearest(rule.name, [f"{view}." for view in study.views]) if "." in rule.name else ""
+            needs = hint or "; write view.column for a column of a view, or add [participants]"
+            yield Problem(("cluster", rule.key, rule.name), f"there are no participants{needs}")
+    column = cluster.severity_column
+    if column is not None and people is None:
+        yield Problem(
+            ("cluster", "remove_severity"), f"column {column!r} needs [participants]; or set it to 'common'"
+        )
+    if cluster.sensitivity and not (people and people.diagnosis and study.preparation.controls):
+        needs = "preparation.controls and participants.diagnosis"
+        yield Problem(("cluster", "sensitivity"), f"'with-controls' needs {needs}")
+    elif cluster.sensitivity and not study.rules:
+        yield Problem(
+            ("cluster", "sensitivity"),
+            "'with-controls' needs rules: without include or exclude the controls are clustered already",
+        )

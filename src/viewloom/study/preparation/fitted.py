@@ -1,8 +1,8 @@
 """Preparation of views: fitted on training subjects, stored with the model, applied to new subjects.
 
 The steps of every view are, in this order: constant columns are left out, missing cells imputed, sites
-harmonised, covariates regressed out or features made into w-scores, features standardised. Sparse views are
-not changed.
+harmonised, covariates regressed out or features made into w-scores, features standardised; at last severity
+is removed. Sparse views are not changed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.covariates import Covariates, labels_of
 from viewloom.study.preparation.normative import check_enough, check_estimable, reference_subjects
 from viewloom.study.preparation.plan import Plan
+from viewloom.study.preparation.severity import Severity, fit_severity
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
 from viewloom.study.preparation.view_steps import PreparedView, fit_view, naming, restored_view
 from viewloom.study.wording import counted
@@ -43,6 +44,8 @@ class Preparation:
     covariates : Covariates
     sites : list of str
         Sites of the training subjects.
+    severity : tuple of Severity
+        What `remove_severity` removes, in this order.
     notes : list of Note
         What was changed for the training subjects: counts and names of features, never ids.
 
@@ -80,10 +83,15 @@ class Preparation:
     covariates: Covariates
     sites: list[str]
     notes: list[Note]
+    severity: tuple[Severity, ...] = ()
 
     @classmethod
     def fit(
-        cls, views: Views, participants: pd.DataFrame | None = None, plan: Plan | None = None
+        cls,
+        views: Views,
+        participants: pd.DataFrame | None = None,
+        plan: Plan | None = None,
+        clustered: Array | None = None,
     ) -> Preparation:
         """Fit the steps on training subjects.
 
@@ -94,6 +102,9 @@ class Preparation:
         participants : DataFrame, optional
             One row per subject, in the order of the views.
         plan : Plan, optional
+        clustered : (n,) bool array, optional
+            Subjects in whom the effect of severity is estimated, by default all; the others are reference
+            controls.
 
         Raises
         ------
@@ -116,7 +127,26 @@ class Preparation:
         notes += _idle_notes(participants, plan, reference)
         prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
         notes += [note.about(f"View {view.name!r}") for view in prepared for note in view.notes]
-        return replace(blank, views=prepared, notes=notes)
+        return replace(blank, views=prepared, notes=notes)._with_severity(views, participants, clustered)
+
+    def _with_severity(
+        self, views: Views, participants: pd.DataFrame | None, clustered: Array | None
+    ) -> Preparation:
+        """The preparation with the removal of severity, estimated in the clustered subjects."""
+        if self.plan.remove_severity is None:
+            return self
+        rows = np.ones(len(views), dtype=bool) if clustered is None else clustered
+        people = None if participants is None else participants[rows]
+        ready = self.transform(views, participants)
+        controls = None if rows.all() else ready[~rows]
+        fitted = fit_severity(ready[rows], self.plan.remove_severity, people, self.plan.genotypes, controls)
+        notes = [note for severity in fitted for note in severity.notes]
+        return replace(self, severity=tuple(fitted), notes=[*self.notes, *notes])
+
+    @property
+    def without_severity(self) -> Preparation:
+        """The same preparation, which leaves severity in the views."""
+        return replace(self, severity=())
 
     def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
         """Apply the steps: the views have no NaN in observed rows, and the same ids.
@@ -139,7 +169,12 @@ class Preparation:
         }
         design = {name: getattr(self.covariates, name) for name in ("default", "centre", "spread")}
         design |= {f"knots/{i}": self.covariates.knots[name] for i, name in enumerate(self.plan.splines)}
-        return {**steps, **{f"covariates/{name}": value for name, value in design.items()}}
+        removed = {
+            f"severity/{i}/{name}": value
+            for i, severity in enumerate(self.severity)
+            for name, value in severity.to_arrays().items()
+        }
+        return {**steps, **removed, **{f"covariates/{name}": value for name, value in design.items()}}
 
     def settings(self) -> dict[str, Any]:
         """All other settings, for JSON; includes whether the arrays have training rows."""
@@ -152,6 +187,7 @@ class Preparation:
             "covariates": dict(self.covariates.levels),
             "sites": self.sites,
             "views": views,
+            "severity": [severity.settings() for severity in self.severity],
             "notes": [str(note) for note in self.notes],
             "holds_training_rows": any("knn" in view.kinds for view in self.views),
         }
@@ -168,6 +204,10 @@ class Preparation:
             Covariates(settings["covariates"], **design, knots=knots),
             list(settings["sites"]),
             notes=[],
+            severity=tuple(
+                Severity.from_arrays(severity, arrays, f"severity/{i}/")
+                for i, severity in enumerate(settings.get("severity", ()))
+            ),
         )
 
     def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[Note]]:
@@ -188,7 +228,11 @@ class Preparation:
             notes += [note.about(f"View {view.name!r}") for note in empty]
         _check_seen(present)
         features = {view.name: view.features_out for view in self.views}
-        return views.replaced(blocks=blocks, present=present, feature_names=features), notes
+        ready = views.replaced(blocks=blocks, present=present, feature_names=features)
+        for severity in self.severity:
+            ready, unknown = severity.remove(ready, participants)
+            notes += unknown
+        return ready, notes
 
     def _aligned(self, views: Views) -> tuple[Views, list[Note]]:
         """New subjects with the views and features of training, and notes on other features."""

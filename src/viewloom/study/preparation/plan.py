@@ -79,6 +79,11 @@ class Plan:
         ``harmonise_on="controls"``.
     standardise : bool, default=False
         Scale features to zero mean and unit variance. The model does this by default.
+    remove_severity : str, optional
+        A numeric column of the participants, such as "mmse", whose linear effect is removed from every view
+        but genotypes, after all other steps; or "common", the first common component of these views
+        ("common:3": the first three). The effect is estimated in the subjects who are clustered. Where there
+        are reference controls, what is common among them is removed before a common component.
 
     Examples
     --------
@@ -104,6 +109,7 @@ class Plan:
     splines: Sequence[str] = ()
     harmonise_on: str = "all"
     decorrelate: bool = False
+    remove_severity: str | None = None
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():

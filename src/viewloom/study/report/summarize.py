@@ -14,6 +14,7 @@ import numpy as np
 from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
+from viewloom.study.report.design import design_section
 from viewloom.study.report.findings import findings
 from viewloom.study.report.privacy import plain, without_folders
 from viewloom.study.report.sentences import in_short
@@ -37,7 +38,8 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``clusters``, ``cautions``,
+        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``design`` (sentences
+        and tables, or None), ``clusters``, ``cautions``,
         ``limits``, ``figures`` (heading, caption and alternative text of each), ``tables``, ``subjects``
         (a table, or None), ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
     """
@@ -46,6 +48,7 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
         "title": plain(results.name),
         "min_cell": results.min_cell,
         "in_short": in_short(results, found),
+        "design": design_section(results),
         "clusters": cluster_cards(results, found),
         "cautions": cautions(results, found),
         "limits": list(LIMITS),

@@ -26,6 +26,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
+from viewloom.study.run.design import design
 
 
 def prepare(study: Study) -> Prepared:
@@ -108,6 +109,7 @@ def analyse(
         seed=study.model.seed,
         inputs=ready.data.inputs,
         min_cell=study.report.min_cell,
+        design=design(ready, model, stages),
     )
 
 

@@ -75,6 +75,21 @@ def metrics(results: Results) -> dict[str, Any]:
         "agreement_with_diagnosis": agreement(results),
         "comparison": _scores(results),
         "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
+        "design": _design(results),
+    }
+
+
+def _design(results: Results) -> dict[str, Any] | None:
+    """Who was clustered, where controls fall, and eta squared of severity."""
+    found = results.design
+    if found is None:
+        return None
+    again = found.with_controls
+    return {
+        "groups": None if found.groups is None else found.groups.to_dict(),
+        "controls_placed": None if found.controls is None else found.controls.sizes,
+        "with_controls_ARI": None if again is None else again.ari,
+        "severity": {**found.severity.clinical, "features": found.severity.features},
     }
 
 

@@ -1,0 +1,202 @@
+"""The section "Who was clustered" of a report: groups, controls placed by the model, and severity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import Hidden, Known, Shown, shown_counts
+from viewloom.study.design import SeverityShare, severity_word
+from viewloom.study.notes import shown_count
+from viewloom.study.report.privacy import plain, shown_sizes
+from viewloom.study.report.sentences import joined, percent
+from viewloom.study.report.table_cells import Cell, Table, number, shown, table_of, text
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+SAME, SIMILAR = 0.8, 0.5  # ARI of the fits with and without controls
+
+
+def design_section(results: Results) -> dict[str, Any] | None:
+    """Sentences and tables on the design of a study; None for results without it."""
+    if results.design is None:
+        return None
+    sentences = [*_who(results), *_controls(results), *_with_controls(results), *_severity(results)]
+    tables = [*_groups_table(results), *_controls_table(results), *_again_table(results)]
+    return {"sentences": sentences, "tables": [*tables, *_severity_table(results)]}
+
+
+def severity_sentence(found: SeverityShare) -> str:
+    """How much of the clustering is severity, in words."""
+    if not np.isfinite(found.share):
+        return "How much of the clustering is severity is unknown: no score or feature measures it."
+    parts = [f"{percent(value)} of the variance of {plain(name)}" for name, value in _shares(found)]
+    return (
+        f"{severity_word(found.share).capitalize()} of the clustering is severity: clusters explain "
+        f"{joined(parts)}."
+    )
+
+
+def _shares(found: SeverityShare) -> Iterator[tuple[str, float]]:
+    for name, value in found.clinical.items():
+        if np.isfinite(value):
+            yield name, value
+    if np.isfinite(found.features):
+        yield "the mean of the features", found.features
+
+
+def _who(results: Results) -> Iterator[str]:
+    groups = results.design.groups if results.design else None
+    if groups is None:
+        yield f"All {len(results.views)} subjects with data were clustered."
+        return
+    reference, left = (int(groups[role].sum()) for role in ("reference", "left out"))
+    counts = [shown_count(count, None, results.min_cell) for count in (reference, left)]
+    yield (
+        f"{len(results.views)} subjects were clustered. {counts[0]} controls are reference: the data are "
+        f"prepared with them, but they do not form clusters. {counts[1]} subjects are left out by the rules "
+        "of the study."
+    )
+
+
+def _controls(results: Results) -> Iterator[str]:
+    placed = results.design.controls if results.design else None
+    if placed is None:
+        return
+    total = int(placed.sizes.sum())
+    most = int(placed.sizes.argmax())
+    shares = shown_sizes(placed.sizes, results.min_cell)
+    far = shown_count(placed.far, total, results.min_cell)
+    share = (
+        f"{percent(placed.sizes[most] / total)} of them"
+        if isinstance(shares[most], Known)
+        else "most often they"
+    )
+    if total < results.min_cell:
+        yield "The reference controls are too few to show where they fall."
+        return
+    yield (
+        f"When the model places the {total} reference controls, {share} fall into cluster "
+        f"{plain(results.cluster_names[most])}; {far} of {total} are far from the clustered subjects in a "
+        "view."
+    )
+
+
+def _with_controls(results: Results) -> Iterator[str]:
+    again = results.design.with_controls if results.design else None
+    if again is None:
+        return
+    word = "the same" if again.ari >= SAME else "similar" if again.ari >= SIMILAR else "other"
+    yield (
+        f"When the controls are clustered together with the patients, the patients form {word} clusters "
+        f"(adjusted Rand index {again.ari:.2f}; 1 is the same, 0 is chance)."
+    )
+
+
+def _severity(results: Results) -> Iterator[str]:
+    if results.design is None:
+        return
+    found = results.design.severity
+    if found.removed is not None:
+        yield f"{_removed(found)} before clustering."
+    yield severity_sentence(found)
+
+
+def _removed(found: SeverityShare) -> str:
+    """What was removed, in words."""
+    head, _, count = str(found.removed).partition(":")
+    if head != "common":
+        return f"The linear effect of {plain(found.removed)} was removed from every view"
+    first = f"the first {count} common components" if count else "the first common component"
+    normal = f"the first {found.normal} of the controls (normal variation), and then " if found.normal else ""
+    whose = " of the clustered subjects" if found.normal else ""
+    return f"Common components were removed from every view: {normal}{first}{whose}"
+
+
+def _groups_table(results: Results) -> list[Table]:
+    groups = results.design.groups if results.design else None
+    if groups is None:
+        return []
+    cells = {role: _role_cells(groups[role], results.min_cell) for role in groups.columns}
+    rows = [
+        [text(plain(name)), *(cells[role][i] for role in groups.columns)]
+        for i, name in enumerate(groups.index)
+    ]
+    columns = [("diagnosis", 0), *((str(role), 1) for role in groups.columns)]
+    return [table_of("groups", "Who was clustered, by diagnosis", GROUPS, columns, rows)]
+
+
+def _role_cells(counts: pd.Series, min_cell: int) -> list[Cell]:
+    """The diagnoses of a role. Nobody is shown as 0; the total is known."""
+    some = counts.to_numpy() > 0
+    listed: list[Shown] = [Known(0)] * len(counts)
+    for at, size in zip(np.flatnonzero(some), shown_sizes(counts.to_numpy()[some], min_cell), strict=True):
+        listed[at] = size
+    return [shown(size) for size in listed]
+
+
+def _controls_table(results: Results) -> list[Table]:
+    placed = results.design.controls if results.design else None
+    if placed is None or placed.sizes.sum() < results.min_cell:
+        return []
+    sizes = shown_sizes(placed.sizes, results.min_cell)
+    total = placed.sizes.sum()
+    rows = [
+        [
+            text(plain(results.cluster_names[j])),
+            shown(size),
+            number(np.nan if isinstance(size, Hidden) else placed.sizes[j] / total),
+            number(np.nan if placed.sizes[j] < results.min_cell else placed.confidence[j]),
+        ]
+        for j, size in enumerate(sizes)
+    ]
+    columns = [("cluster", 0), ("controls", 1), ("share", 1), ("mean confidence", 1)]
+    return [table_of("controls", "Reference controls placed by the model", CONTROLS, columns, rows)]
+
+
+def _again_table(results: Results) -> list[Table]:
+    again = results.design.with_controls if results.design else None
+    if again is None:
+        return []
+    k = len(again.controls)
+    # the controls are a further row: totals of columns are the sizes of the new clusters
+    counts = pd.DataFrame(np.vstack([again.table, again.controls]))
+    cells = shown_counts(counts, results.min_cell).to_numpy()
+    names = [f"cluster {plain(name)}" for name in results.cluster_names] + ["controls"]
+    rows = [[text(name), *map(shown, row)] for name, row in zip(names, cells, strict=True)]
+    columns = [("without controls", 0), *((f"with controls: {j + 1}", 1) for j in range(k))]
+    return [table_of("with-controls", "Clusters with and without controls", AGAIN, columns, rows)]
+
+
+def _severity_table(results: Results) -> list[Table]:
+    if results.design is None:
+        return []
+    rows = [[text(plain(name)), number(value)] for name, value in _shares(results.design.severity)]
+    columns = [("measure of severity", 0), ("eta squared", 1)]
+    return [table_of("severity", "Severity", SEVERITY, columns, rows)] if rows else []
+
+
+GROUPS = (
+    "Reference: controls in whom the preparation is estimated, and who are placed by the model afterwards. "
+    "Left out: subjects who take part in nothing. Small counts, and counts from which they could be derived, "
+    "are not shown."
+)
+CONTROLS = (
+    "Confidence is the difference of the two largest memberships: 0 is ambiguous, 1 is certain. A cluster "
+    "that many controls fall into is unlikely to be a subtype of the disease."
+)
+AGAIN = (
+    "Subjects by their cluster in the main analysis (rows) and in a second one that also has the controls "
+    "(columns). Clusters are in the order that matches best; subjects off the diagonal change theirs. Small "
+    "counts, and counts from which they could be derived, are not shown."
+)
+SEVERITY = (
+    "Eta squared is the share of the variance that lies between clusters: half or more is called much of the "
+    "clustering, a tenth or more part of it, less little. The mean of the features is that of all features "
+    "but genotypes, before severity is removed, each with the sign by which it differs from controls, or "
+    "else that of the first common component."
+)
