@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import viewloom as vl
+from viewloom.evaluation.selection.number import in_scale
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.kernels.registry import make_kernel
 from viewloom.models.scaling import (
