@@ -64,6 +64,9 @@ class TestFitScaler:
         ]
         restored = vl.load(tmp_path / "m.safetensors")
         assert_array_equal(restored.transform(views), model.transform(views))
+        scaled = in_scale(views, model.scale)  # as `choose_k` does
+        assert_allclose(scaled["a"], X - X.mean(axis=0))
+        assert_array_equal(scaled["b"], X)
         for scale, message in (
             ({"a": "centre"}, "one entry per view"),
             (["max", None], "scale must be one of"),
