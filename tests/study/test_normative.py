@@ -225,6 +225,11 @@ class TestTooLittleToEstimate:
         both = Views({"mri": X[:, :5], "pet": X[:, 5:]}, ids=views.ids, allow_nan=True)
         self.refused(both, people, r"View 'pet': 0 controls of \d+ with 'M' as 'sex'")
 
+    def test_only_the_controls_with_all_covariates_count(self):
+        views, people = cohort()
+        people.loc[(people["sex"] == "M") & controls_of(people), "age"] = np.nan
+        self.refused(views, people, r"View 'mri': 0 controls of \d+ with 'M' as 'sex'")
+
     def test_covariates_that_are_one_in_controls_and_two_in_patients(self):
         views, people = cohort()
         people["onset"] = people["age"].where(controls_of(people), people["age"] - 5 * np.arange(150) % 7)

@@ -26,7 +26,6 @@ from viewloom.models.base import (
 )
 from viewloom.models.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
 from viewloom.models.persistence import save
-from viewloom.models.scaling import SCALES
 from viewloom.runtime.errors import InputError
 from viewloom.solver.teams import TEAMS, side_by_side
 from viewloom.solver.updates import PROJECTIONS
@@ -150,7 +149,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         "sharpness": [Interval(Real, 0, 1, closed="both")],
         "calibrate": ["boolean"],
         "normalize": ["boolean"],
-        "scale": [StrOptions(set(SCALES)), None, list, tuple, dict],
+        "scale": [StrOptions({"auto", "standard", "centre", "unit"}), None, list, tuple, dict],
         "init": [StrOptions({"kkmeans", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "inner_iter": [Interval(Integral, 1, None, closed="left")],

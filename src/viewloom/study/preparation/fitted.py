@@ -303,9 +303,11 @@ def _fitted_covariates(
         with naming(views.names[a]):
             check_enough(int((reference & views.present[:, a]).sum()), 0, plan)
     covariates = Covariates.fit(participants, plan.covariates, plan.splines, reference)
+    complete = ~np.isnan(covariates.raw(participants, len(views))).any(axis=1)
+    used = reference & complete if plan.w_scores else reference
     for a in changed:
         with naming(views.names[a]):
-            check_estimable(participants, covariates, reference & views.present[:, a])
+            check_estimable(participants, covariates, used & views.present[:, a])
     return covariates
 
 
