@@ -130,6 +130,7 @@ def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
+    check_order(study, data.participants)
     return preparation, views
 
 

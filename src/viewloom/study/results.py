@@ -16,6 +16,7 @@ from viewloom.evaluation.selection import ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
+from viewloom.study.cluster_names import default_names
 from viewloom.study.config.toml import Study
 from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
@@ -113,7 +114,7 @@ class Results:
     def cluster_names(self) -> list[str]:
         """Names of the clusters for people: those that the study gives, else numbers from 1."""
         given = list(self.settings.get("cluster", {}).get("names", []))
-        return given or [str(j + 1) for j in range(self.model.n_clusters)]
+        return given or default_names(self.model.n_clusters)
 
     @property
     def cluster_stability(self) -> pd.Series:

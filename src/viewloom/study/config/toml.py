@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from viewloom.study import readers
+from viewloom.study.cluster_names import name_problems
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, messages
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
@@ -78,7 +79,12 @@ def parse_study(text: str, path: Path) -> Study:
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
-        found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
+        found = chain(
+            _view_problems(study),
+            _model_problems(study),
+            _preparation_problems(study),
+            _name_problems(study),
+        )
         problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
         raise StudyError(messages(problems, text, path))
@@ -235,3 +241,10 @@ def _preparation_problems(study: Study) -> Iterator[Problem]:
         yield Problem(residualise, f"{needs}; or set residualise_on = 'all'")
     if preparation.harmonise != "none" and not (people and people.site):
         yield Problem(harmonise, f"{preparation.harmonise!r} needs participants.site")
+
+
+def _name_problems(study: Study) -> Iterator[Problem]:
+    """Names of clusters that cannot be used."""
+    if study.cluster.names:
+        for problem in name_problems(study.cluster.names, study.model.n_clusters):
+            yield Problem(("cluster", "names"), problem)
