@@ -217,14 +217,6 @@ def symmetric_limit(values: Array) -> float:
     return float(known.max(initial=0.0)) or 1.0
 
 
-def map_style(values: Array) -> dict[str, Any]:
-    """Diverging colours for signed values, else sequential colours."""
-    limit = symmetric_limit(values)
-    if values.size and float(np.nanmin(values)) < 0.0:
-        return {"cmap": DIVERGING, "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
-    return {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": limit, "interpolation": "nearest"}
-
-
 def write_numbers(ax: Axes, image: AxesImage, values: Array) -> None:
     """Write the values into their cells, with the largest of each row in bold."""
     for i, row in enumerate(values):

@@ -19,6 +19,7 @@ from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
 from viewloom.study.notes import Note, count_note
+from viewloom.study.ordering import check_order
 from viewloom.study.preparation.fitted import Plan, Preparation
 
 NOT_GIVEN = "not given"
