@@ -19,9 +19,9 @@ def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | Non
     """Suppress small counts of people in a table, so that they can neither be read nor derived from totals.
 
     Counts below `min_cell` become ``<11``. As few other counts as possible are also hidden, so that totals of
-    rows and columns may be shown: a reader who knows them, and the bounds, finds at least five values for each
-    hidden count that agree with the table, or as many as any table with these totals allows. The hidden counts
-    of a row or column are together not below `min_cell`. The other hidden counts become ``≥11``, or
+    rows and columns may be shown: a reader who knows them, and the bounds, finds at least five values for
+    each hidden count that agree with the table, or as many as any table with these totals allows. The hidden
+    counts of a row or column are together not below `min_cell`. The other hidden counts become ``≥11``, or
     ``hidden`` if even that bound would give small counts away.
 
     Parameters

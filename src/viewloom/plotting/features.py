@@ -42,9 +42,9 @@ def feature_importance(
 ) -> Axes:
     """Heat map of feature importance by cluster, sorted by importance, as in Figure 2 of the paper.
 
-    The large map shows the `top` features, the narrow map to its right all features of the view. Colours have
-    one meaning whatever the kernel: the absolute importance in a cluster, relative to the largest of the view.
-    The direction of a difference is shown by `cluster_profiles`.
+    The large map shows the `top` features, the narrow map to its right all features of the view. Colours
+    have one meaning whatever the kernel: the absolute importance in a cluster, relative to the largest of the
+    view. The direction of a difference is shown by `cluster_profiles`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def feature_importance(
     (3, 3)
     """
     shown = ImportanceMap.of(importance, top)
-    return shown.draw(ax, cluster_names(range(shown.values.shape[1]), names))
+    return shown.draw(ax, cluster_names(range(shown.strip.shape[1]), names))
 
 
 @dataclass(frozen=True, eq=False)

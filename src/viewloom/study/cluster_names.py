@@ -54,10 +54,10 @@ def name_problems(names: Sequence[str], k: int) -> Iterator[str]:
     if len(names) != k:
         yield f"has {len(names)} names for {k} clusters (model.n_clusters)"
     for j, name in enumerate(names):
-        if not name.isprintable() or name != name.strip() or not 0 < len(name) <= LONGEST:
+        if not name.isprintable() or name != name.strip() or "=" in name or not 0 < len(name) <= LONGEST:
             yield (
-                f"the name of cluster {j + 1} must be 1 to {LONGEST} printable characters, without spaces at "
-                "its ends"
+                f"the name of cluster {j + 1} must be 1 to {LONGEST} printable characters, without = and "
+                "without spaces at its ends"
             )
         elif name.isdecimal() and name != str(j + 1):
             yield f"{name!r} is the number of another cluster"

@@ -55,10 +55,11 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Per subject: id, label (from 0), ``cluster`` (its name), memberships, confidence, ``distance``, ``far`` (yes or no), ``far_in`` (the
-        views in which it is far) and ``views_seen``. The distance in a view is the mean distance to the five
-        nearest training subjects, relative to the limit that 99 % of left-out training subjects stay below;
-        ``distance`` is the largest over views, and a subject is far from the training data if it exceeds 1.
+        Per subject: id, label (from 0), ``cluster`` (its name), memberships, confidence, ``distance``,
+        ``far`` (yes or no), ``far_in`` (the views in which it is far) and ``views_seen``. The distance in a
+        view is the mean distance to the five nearest training subjects, relative to the limit that 99 % of
+        left-out training subjects stay below; ``distance`` is the largest over views, and a subject is far
+        from the training data if it exceeds 1.
         ``attrs["notes"]`` has notes on what was left out or imputed.
 
     Examples

@@ -27,7 +27,8 @@ LONGEST = 150  # bytes of a view's name in the name of a file
 def subject_table(views: Views, memberships: Array, names: Sequence[str], **columns: Any) -> pd.DataFrame:
     """One row per subject: id, label, cluster, memberships, confidence, further columns and its views.
 
-    The label counts clusters from 0, as in arrays; the cluster is its name, for people. Confidence is the difference of the two largest memberships: 0 is ambiguous, 1 is certain.
+    The label counts clusters from 0, as in arrays; the cluster is its name, for people. Confidence is the
+    difference of the two largest memberships: 0 is ambiguous, 1 is certain.
     """
     ids = list(range(len(views))) if views.ids is None else views.ids.tolist()
     labels = memberships.argmax(axis=1)
