@@ -35,6 +35,7 @@ from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 STRIP_ROWS = 400  # of the narrow map of all features
+ROOM = 32  # letters of a name on a line
 
 
 def feature_importance(
@@ -108,7 +109,7 @@ class ImportanceMap:
 
     def draw(self, ax: Axes | None, clusters: Sequence[str]) -> Axes:
         """Draw the map with names of clusters."""
-        names, more = wrapped_names(self.features), self.total > len(self.features)
+        names, more = wrapped_names(self.features, ROOM), self.total > len(self.features)
         ax = axes_or_new(ax, *map_size(names, self.values.shape[1], extra=0.5 * more))
         image = ax.imshow(self.values, aspect="auto", interpolation="nearest", **SHARES)
         if more:
@@ -164,7 +165,7 @@ def feature_importances(
     tables = [model.feature_importance(name) for name in views]
     if axes is None:
         rows = min(top, max(len(table) for table in tables))
-        longest = wrapped_names(feature for table in tables for feature in table["feature"][:top])
+        longest = wrapped_names((feature for table in tables for feature in table["feature"][:top]), ROOM)
         axes = grid_axes(len(views), map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
     axes = np.asarray(axes, dtype=object).ravel()
     if len(axes) < len(views):
@@ -202,7 +203,7 @@ def cluster_profiles(
     (2, 3)
     """
     values, clusters = profiles.to_numpy(dtype=float), cluster_names(list(profiles.columns), names)
-    features = wrapped_names(profiles.index)
+    features = wrapped_names(profiles.index, ROOM)
     ax = axes_or_new(ax, *map_size(features, values.shape[1]))
     limit = symmetric_limit(values)
     image = ax.imshow(values, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit)

@@ -258,18 +258,24 @@ def view_contributions(
     >>> ax.images[0].get_array().shape  # clusters x views
     (3, 3)
     """
+    sizes = np.bincount(result.labels, minlength=result.consensus.shape[1])
+    return contribution_map(result, _with_sizes(sizes, names), ax)
+
+
+def contribution_map(result: ViewContributions, clusters: Sequence[str], ax: Axes | None = None) -> Axes:
+    """`view_contributions` with names of rows."""
     means = result.by_cluster()
     k, v = means.shape
     views = wrapped_names(result.view_names)
     slant = 0.7 * text_width(views) / 72.0  # width and height of rotated names in inches
-    ax = axes_or_new(ax, max(WIDTH, 1.6 + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
+    beside = text_width(clusters) / 72.0
+    ax = axes_or_new(ax, max(WIDTH, 1.2 + beside + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
     values = means.to_numpy(dtype=float)
     image = ax.imshow(
         values, aspect="auto", cmap=SEQUENTIAL, vmin=0.0, vmax=max(symmetric_limit(values), 5 * NOTHING)
     )
     add_colour_scale(ax, image, "change of membership")
-    sizes = np.bincount(result.labels, minlength=k)
-    name_rows(ax, _with_sizes(sizes, names))
+    name_rows(ax, clusters)
     name_columns(ax, views)
     write_numbers(ax, image, values)
     set_labels(ax, _contributions_title(result), "view left out", "cluster")
@@ -400,8 +406,8 @@ def consensus_matrix(
 
 def _with_sizes(sizes: Array, names: Sequence[Any] | None) -> list[str]:
     """Names of clusters with their sizes."""
-    clusters = cluster_names(range(len(sizes)), names)
-    return wrapped_names(f"{name} (n={size})" for name, size in zip(clusters, sizes, strict=True))
+    clusters = wrapped_names(cluster_names(range(len(sizes)), names))
+    return [f"{name} (n={size})" for name, size in zip(clusters, sizes, strict=True)]
 
 
 def _weights_frame(result: Any) -> pd.DataFrame:

@@ -75,10 +75,10 @@ def _drawable(families: tuple[str, ...]) -> frozenset[int]:
     return frozenset(code for font in fonts for code in font.get_charmap())
 
 
-def wrapped_names(names: Iterable[Any]) -> list[str]:
-    """Names wrapped to about three lines, without shortening."""
+def wrapped_names(names: Iterable[Any], room: int = 24) -> list[str]:
+    """Names wrapped to about three lines of at least `room` letters, without shortening."""
     texts = [inert(name) for name in names]
-    return ["\n".join(wrap(text, max(24, len(text) // 3 + 5))) for text in texts]
+    return ["\n".join(wrap(text, max(room, len(text) // 3 + 5))) for text in texts]
 
 
 def count_text(n: int, what: str) -> str:

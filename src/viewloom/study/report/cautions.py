@@ -83,8 +83,8 @@ def _small(results: Results, found: Findings) -> str | None:
     if not small:
         return None
     return (
-        f"{_clusters(results, small)} very small (fewer than {least:.0f} of {total} subjects). A few outliers "
-        "or an error in the data can form a cluster of their own: examine these subjects first."
+        f"{_clusters(results, small)} very small (fewer than {least:.0f} of {total} subjects). A few "
+        "outliers or an error in the data can form a cluster of their own: examine these subjects first."
     )
 
 

@@ -97,14 +97,14 @@ def _objective(data: Data, names: Names) -> Axes:
 def _contributions(data: Data, names: Names) -> Axes:
     """Means by cluster, as those of one sample per cluster."""
     from viewloom.evaluation.inspection import ViewContributions
-    from viewloom.plotting.model import view_contributions
-    from viewloom.plotting.style import name_rows, wrapped_names
+    from viewloom.plotting.model import contribution_map
+    from viewloom.plotting.style import wrapped_names
 
     change = np.array(data["change"], dtype=float)
     k = len(change)
-    ax = view_contributions(ViewContributions(data["views"], np.arange(k), np.eye(k), [], change))
-    sizes = zip(names, data["sizes"], strict=True)
-    name_rows(ax, wrapped_names(f"{name} (n {size})" for name, size in sizes))
+    sizes = zip(wrapped_names(names), data["sizes"], strict=True)
+    means = ViewContributions(data["views"], np.arange(k), np.eye(k), np.empty((0, k, k)), change)
+    ax = contribution_map(means, [f"{name} (n {size})" for name, size in sizes])
     _fixed_text(ax)
     return ax
 
