@@ -72,4 +72,4 @@ def cluster_names(labels: Sequence[Any], names: Sequence[Any] | Mapping[Any, Any
 
 
 def _is_position(label: Any) -> bool:
-    return isinstance(label, (int, np.integer)) and not isinstance(label, bool) and label >= 0
+    return isinstance(label, (int, np.integer)) and not isinstance(label, bool) and int(label) >= 0

@@ -50,9 +50,9 @@ def _weights(results: Results, found: Findings) -> list[Caption]:
 def _contributions(results: Results, found: Findings) -> list[Caption]:
     if results.views.n_views == 1 or found.secret.all():
         return []
-    main = found.moved.dropna(how="all").idxmax(axis=1)
+    main = _by_name(results, found.moved.dropna(how="all").idxmax(axis=1))
     alt = "View that each cluster depends on most: " + joined(
-        f"cluster {results.cluster_names[j]} {plain(v)}" for j, v in main.items()
+        f"cluster {name} {plain(view)}" for name, view in main.items()
     )
     return [_figure("contributions", "Dependence of clusters on views", CONTRIBUTIONS, f"{alt}.")]
 
@@ -83,8 +83,8 @@ def _profiles(results: Results, found: Findings) -> list[Caption]:
 
 
 def _profile_alt(results: Results, means: pd.DataFrame) -> str:
-    top, clusters = means[:TOP], results.cluster_names
-    known = [(name, clusters[j], z) for j in top for name, z in top[j].items() if np.isfinite(z)]
+    top = means[:TOP].set_axis(results.cluster_names, axis=1)
+    known = [(name, cluster, z) for cluster in top for name, z in top[cluster].items() if np.isfinite(z)]
     far = sorted(known, key=lambda item: -abs(item[2]))[:NAMED]
     named = (f"{plain(name, 40)} in cluster {cluster} {signed(z)} SD" for name, cluster, z in far)
     return f"Largest deviations from the mean: {joined(named)}."
@@ -153,9 +153,10 @@ def _objective(results: Results, found: Findings) -> list[Caption]:
     return [_figure("objective", "Convergence", OBJECTIVE, alt)]
 
 
-def _by_name(results: Results, values: pd.Series) -> dict[str, float]:
+def _by_name(results: Results, values: pd.Series) -> dict[str, Any]:
     """Values of clusters by their names."""
-    return {results.cluster_names[j]: value for j, value in values.to_dict().items()}
+    names = [results.cluster_names[j] for j in values.index]
+    return dict(zip(names, values, strict=True))
 
 
 def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:

@@ -183,7 +183,8 @@ def _diagnosis_table(results: Results, found: Findings) -> list[Table]:
         [text(plain(value, 40)), *map(shown, row)]
         for value, row in zip(cells.index, cells.to_numpy(), strict=True)
     ]
-    rows.append([text("all"), *map(shown, found.profile.loc[("subjects", "n")])])
+    sizes = found.profile.xs("subjects", level="variable").to_numpy()[0]
+    rows.append([text("all"), *map(shown, sizes)])
     about = DIAGNOSIS.format(**{name: f"{score:.2f}" for name, score in scores.items()})
     columns = [(plain(column), 0), *_profile_columns(results, found)]
     return [table_of("diagnosis", f"Clusters and {plain(column)}", about, columns, rows)]

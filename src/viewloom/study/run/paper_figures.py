@@ -47,8 +47,8 @@ def write_figures(
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
         raise StudyError(f"figures are written as {quoted(FORMATS)}, not {quoted(unknown) or 'nothing'}.")
+    content = stored(folder)
     with damaged(folder):
-        content = stored(folder)
         names = [str(name) for name in content["summary"].get("cluster_names", [])]
         parts = named_figures(content.get("drawings", {}))
     if not parts:

@@ -84,8 +84,7 @@ def renamed(present: Sequence[str], changes: Mapping[str, str]) -> list[str]:
     >>> renamed(["1", "2"], {"1": "limbic"}), renamed(["limbic", "2"], {"limbic": "1"})
     (['limbic', '2'], ['1', '2'])
     """
-    known = {**dict(zip(present, range(len(present)), strict=True))}
-    known |= {number: j for j, number in enumerate(default_names(len(present)))}
+    known = {key: j for keys in (present, default_names(len(present))) for j, key in enumerate(keys)}
     names = list(present)
     for key, name in changes.items():
         if key not in known:

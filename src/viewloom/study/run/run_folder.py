@@ -161,6 +161,8 @@ def damaged(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Turn errors of damaged content into a StudyError."""
     try:
         yield
+    except StudyError:
+        raise
     except (AttributeError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         raise StudyError(
             f"{visible(Path(folder) / SUMMARY)}: damaged or of another version; run `viewloom fit` again."
