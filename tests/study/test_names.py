@@ -169,7 +169,7 @@ class TestOrder:
             np.testing.assert_array_equal(turned.memberships_, model.memberships_)
 
     def test_ties_by_the_first_subject(self, files):
-        views, y = vl.simulate.blobs_views(30, random_state=0)
+        views, _ = vl.simulate.blobs_views(30, random_state=0)
         model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
         assert sorted(np.bincount(model.labels_)) == [10, 10, 10]
         turned, _ = ordered(model, read_study(files / "study.toml"), None)
@@ -262,6 +262,19 @@ class TestRename:
             found = run(*command)
             assert found.exit_code == 2
             assert "written by an earlier version" in found.stderr
+
+    def test_a_report_of_an_earlier_version_is_written_again(self, copied):
+        content = json.loads((copied / "summary.json").read_text(encoding="utf-8"))
+        summary = {key: value for key, value in content["summary"].items() if key != "cluster_names"}
+        for j, card in enumerate(summary["clusters"]):
+            card.pop("number")
+            card["cluster"] = j
+        old = {"format": 1, "summary": summary, "figures": content["figures"]}
+        (copied / "summary.json").write_text(json.dumps(old), encoding="utf-8")
+        assert run("report", copied).exit_code == 0
+        page = (copied / "report.html").read_text(encoding="utf-8")
+        assert "<h3>Cluster 0</h3>" in page
+        assert "numbered from 0" in page
 
     @pytest.mark.parametrize("command", [["rename", "{}", "1=a"], ["figures", "{}"]])
     def test_not_a_run(self, tmp_path, command):
