@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["association_bars", "survival_curves"]
 
+LONGEST = 50  # letters of the name of a curve
 EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
 
 
@@ -65,7 +66,7 @@ def survival_curves(
     'time'
     """
     clusters = list(conversion.summary.index)
-    shown = wrapped_names(f"cluster {name}" for name in cluster_names(clusters, names))
+    shown = curve_names(cluster_names(clusters, names))
     ax = axes_or_new(ax, max(1.4 * WIDTH, 3.0 + 2 * text_width(shown) / 72.0), 2.6 + 0.15 * len(clusters))
     safe = conversion.curves[conversion.curves["at_risk"] >= min_cell]
     for i, cluster in enumerate(clusters):
@@ -78,6 +79,11 @@ def survival_curves(
     _risk_table(ax, conversion, shown, min_cell)
     set_labels(ax, _conversion_title(conversion), "time", "share not converted")
     return ax
+
+
+def curve_names(names: Sequence[str]) -> list[str]:
+    """Names of clusters beside their curves, each on one line."""
+    return [shortened(f"cluster {name}", LONGEST) for name in names]
 
 
 def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:

@@ -153,10 +153,13 @@ def _associations(data: Data, names: Names) -> Axes:
 def _survival(data: Data, names: Names) -> Axes:
     from matplotlib.figure import Figure
 
-    from viewloom.plotting.clinical import survival_curves
+    from viewloom.plotting.clinical import curve_names, survival_curves
+    from viewloom.plotting.style import text_width
 
     clusters, least = data["clusters"], data["min_cell"]
-    ax = Figure(figsize=(4.0, 2.6 + 0.15 * len(clusters)), layout="constrained").subplots()
+    beside = text_width(curve_names(names)) / 72.0
+    size = max(4.0, 2.6 + 2 * beside), 2.6 + 0.15 * len(clusters)
+    ax = Figure(figsize=size, layout="constrained").subplots()
     curves = pd.DataFrame(data["curves"]).astype({"low": float, "high": float}).assign(at_risk=least)
     counts = [[0 if n is None else n for n in row] for row in data["at_risk"]]
     found = Conversion(
