@@ -250,10 +250,10 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     rows = [
         [
             text(plain(name)),
-            *([text(regions[i] or "")] * known),
             number(i + 1, 0),
             number(value, 4),
             *(number(z) for z in means[i]),
+            *([text(regions[i] or "")] * known),
         ]
         for i, (name, value) in enumerate(zip(names, ranked["importance"], strict=False))
     ]
@@ -261,7 +261,7 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     about = FEATURES
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
-    columns = [("feature", 0), *[("region", 0)] * known, ("rank", 1), ("importance", 1), *clusters]
+    columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters, *[("region", 0)] * known]
     return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
 
 
@@ -311,7 +311,7 @@ NUMBERS = (
     "where it is more stable than that."
 )
 FEATURES = (
-    "Importance: the influence of the feature on the clusters. The last columns give its mean in each "
+    "Importance: the influence of the feature on the clusters. The columns of clusters give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
 )
 TABLES = (
