@@ -18,10 +18,11 @@ import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from offers import prepare
+from offers import Offer, prepare
 from registry import method_named
 from scores import eta_squared
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -31,35 +32,50 @@ from viewloom.study.preparation import Plan, Preparation
 
 Array = np.ndarray
 COVARIATES = ("age", "sex", "education", "icv")
-INPUTS = {"adjusted": COVARIATES, "raw": ()}
+INPUTS: dict[str, dict[str, Any]] = {
+    "adjusted": {"residualise": COVARIATES},
+    "raw": {},
+    "w-scores": {"w_scores": COVARIATES},
+    "decorrelated w-scores": {"w_scores": COVARIATES, "decorrelate": True},
+}
 REMOVALS = ("none", "mmse", "common", "common:2")
 PEERS = ("spectral (mean graph)", "EEIMVC", "SNF", "NEMO")
 OURS = {"viewloom": {}, "viewloom, linear": {"kernel": "linear"}}
 N_SUBTYPES, N_DIAGNOSES = 4, 3
 
 
-def prepared(cohort: vl.simulate.Cohort, covariates: tuple[str, ...], removal: str) -> vl.Views:
-    """The views of patients, prepared with controls as reference."""
-    plan = Plan(
-        residualise=covariates,
+def plan_of(inputs: str, removal: str = "none") -> Plan:
+    """The preparation of a cohort, with controls as reference."""
+    return Plan(
+        **INPUTS[inputs],
         diagnosis="diagnosis",
         controls="HC",
         genotypes=["snp"],
         remove_severity=None if removal == "none" else removal,
     )
+
+
+def prepared(cohort: vl.simulate.Cohort, plan: Plan) -> vl.Views:
+    """The views of patients."""
     patients = cohort.truth.y > 0
     fitted = Preparation.fit(cohort.views, cohort.participants, plan, patients)
     return fitted.transform(cohort.views, cohort.participants)[patients]
 
 
-def labelings(views: vl.Views, k: int, seed: int) -> Iterator[tuple[str, Array]]:
-    """The clusters of every method."""
+def labelings(views: vl.Views, plan: Plan, k: int, seed: int) -> Iterator[tuple[str, Array]]:
+    """The clusters of every method; nobody standardises w-scores again, as in a study."""
+    kept = [name for name in views.names if plan.w_scores and name not in plan.genotypes]
+    scale = {name: "centre" if name in kept else "auto" for name in views.names}
     for name, settings in OURS.items():
-        yield name, vl.KernelMultiviewNMF(k, random_state=seed, **settings).fit(views).labels_
+        yield name, vl.KernelMultiviewNMF(k, scale=scale, random_state=seed, **settings).fit(views).labels_
     for name in PEERS:
         method = method_named(name)
-        offer = prepare([np.asarray(X) for X in views.blocks], method.form, False, not method.incomplete)
-        yield name, method.fit(offer, k, seed).labelings[0]
+        forms = ["raw" if view in kept else method.form for view in views.names]
+        offers = [
+            prepare([np.asarray(X)], form, False, not method.incomplete)
+            for X, form in zip(views.blocks, forms, strict=True)
+        ]
+        yield name, method.fit(Offer([X for one in offers for X in one.views], False), k, seed).labelings[0]
 
 
 def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
@@ -68,9 +84,10 @@ def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
     patients = cohort.truth.y > 0
     subtype, stage = cohort.truth.subtype[patients], cohort.truth.stage[patients]
     known = subtype != "none"
-    for inputs, covariates in INPUTS.items():
+    for inputs in INPUTS:
         for removal in REMOVALS:
-            for method, labels in labelings(prepared(cohort, covariates, removal), N_SUBTYPES, seed):
+            plan = plan_of(inputs, removal)
+            for method, labels in labelings(prepared(cohort, plan), plan, N_SUBTYPES, seed):
                 yield {
                     "inputs": inputs,
                     "removed": removal,
@@ -85,11 +102,11 @@ def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
 def diagnosis_rows(seed: int) -> Iterator[dict[str, object]]:
     """Agreement with the diagnosis of everyone, without removal."""
     cohort = vl.simulate.adni_like(random_state=seed)
-    for inputs, covariates in INPUTS.items():
-        plan = Plan(residualise=covariates, diagnosis="diagnosis", controls="HC", genotypes=["snp"])
+    for inputs in INPUTS:
+        plan = plan_of(inputs)
         fitted = Preparation.fit(cohort.views, cohort.participants, plan)
         views = fitted.transform(cohort.views, cohort.participants)
-        for method, labels in labelings(views, N_DIAGNOSES, seed):
+        for method, labels in labelings(views, plan, N_DIAGNOSES, seed):
             nmi = normalized_mutual_info_score(cohort.truth.y, labels)
             ari = adjusted_rand_score(cohort.truth.y, labels)
             yield {"inputs": inputs, "method": method, "seed": seed, "ARI": ari, "NMI": nmi}

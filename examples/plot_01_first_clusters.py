@@ -39,9 +39,8 @@ report = vl.clustering_report(cohort.truth.y, model.labels_)
 {name: round(report[name], 2) for name in ("Acc", "NMI", "ARI")}
 
 # %%
-# The cross table says more than a score.
+# The cross table says more than a score. Labels count from 0, clusters in figures from 1.
 import pandas as pd
 
-pd.crosstab(
-    cohort.participants["diagnosis"].to_numpy(), model.labels_, rownames=["diagnosis"], colnames=["cluster"]
-)
+diagnosis = cohort.participants["diagnosis"].to_numpy()
+pd.crosstab(diagnosis, model.labels_ + 1, rownames=["diagnosis"], colnames=["cluster"])

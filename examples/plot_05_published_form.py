@@ -103,5 +103,5 @@ models = [runs[0][0], runs[1][0]]
 for ax, model in zip(two_panels(), models, strict=True):
     shown = {"aspect": "auto", "cmap": "cividis", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
     image = ax.imshow(model.memberships_[np.argsort(y, kind="stable")].T, **shown)
-    ax.set(xlabel="subjects", yticks=range(3), ylabel="cluster")
+    ax.set(xlabel="subjects", yticks=range(3), yticklabels=["1", "2", "3"], ylabel="cluster")
 plt.colorbar(image, ax=plt.gcf().axes, label="membership")

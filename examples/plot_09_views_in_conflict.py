@@ -23,7 +23,7 @@ views["cognition"] = np.array([[0], [3], [6], [9]])[y] + 1.5 * rng.standard_norm
 
 model = vl.KernelMultiviewNMF(4, random_state=0).fit(views)
 said = inspection.view_contributions(model)
-said.by_cluster().round(2)
+said.by_cluster().rename(lambda label: label + 1).round(2)
 
 # %%
 # How far the consensus of a cluster's subjects would move without the view:

@@ -31,3 +31,8 @@ def write_small(folder, study=STUDY, **settings):
     write_example(folder, **{"sizes": (12, 14, 16), **settings})
     (folder / "study.toml").write_text(study, encoding="utf-8")
     return folder
+
+
+def in_name_only(results, subjects):
+    """The content of a report that only has a title, for tests that do not read it."""
+    return {"title": results.name, "cluster_names": results.cluster_names}

@@ -153,3 +153,48 @@ def test_a_pairwise_kernel_without_a_tag_still_fits():
             return np.ones(samples.size)
 
     assert vl.KernelMultiviewNMF(3, kernel=Local(), random_state=0).fit(cohort()).n_iter_ > 0
+
+
+class TestReordered:
+    """Clusters in another order: the same model, with every result in the new order."""
+
+    ORDER = (2, 0, 1)
+
+    @pytest.mark.parametrize("which", ["exact", "tied"])
+    def test_all_results_follow(self, which, request, tmp_path):
+        model = request.getfixturevalue(which)
+        turned = model.reordered(self.ORDER)
+        where = np.argsort(self.ORDER)  # new position of each cluster
+        assert_array_equal(turned.labels_, where[model.labels_])
+        assert_array_equal(turned.memberships_, model.memberships_[:, self.ORDER])
+        for there, here in zip(turned.view_memberships_, model.view_memberships_, strict=True):
+            assert_array_equal(there, here[:, self.ORDER])
+        turned.save(tmp_path / "model.safetensors")
+        new = cohort(30, seed=1)
+        for placed in (turned, vl.load(tmp_path / "model.safetensors")):
+            np.testing.assert_allclose(
+                placed.transform(new), model.transform(new)[:, self.ORDER], rtol=0, atol=1e-9
+            )
+            assert_array_equal(placed.predict(new), where[model.predict(new)])
+            assert placed.score(new) == pytest.approx(model.score(new), rel=1e-9)
+        assert_array_equal(turned.fitted_model_.results.labels, turned.labels_)
+
+    @pytest.mark.parametrize("kernel", ["linear", "diffusion"])
+    def test_importance_follows(self, kernel):
+        model = vl.KernelMultiviewNMF(3, kernel=kernel, random_state=0).fit(cohort())
+        there = model.reordered(self.ORDER).feature_importance("v4")
+        here = model.feature_importance("v4")
+        assert list(there["feature"]) == list(here["feature"])
+        for j, old in enumerate(self.ORDER):
+            np.testing.assert_allclose(there[f"cluster_{j}"], here[f"cluster_{old}"], rtol=0, atol=1e-9)
+
+    def test_does_not_change_the_model(self, exact):
+        before = exact.memberships_.copy(), exact.fitted_model_.codebooks[0].C.copy()
+        exact.reordered(self.ORDER)
+        assert_array_equal(exact.memberships_, before[0])
+        assert_array_equal(exact.fitted_model_.codebooks[0].C, before[1])
+
+    @pytest.mark.parametrize("order", [(0, 1), (0, 1, 1), (1, 2, 3), (0.5, 1, 2)])
+    def test_refuses_what_is_not_an_order(self, exact, order):
+        with pytest.raises(ValueError, match="each cluster from 0 to 2 once"):
+            exact.reordered(order)

@@ -274,7 +274,8 @@ class TestMaps:
         U = np.array([[0.2, 0.8], [0.9, 0.1], [0.45, 0.55], [0.7, 0.3]])
         ax = plotting.memberships(U)
         np.testing.assert_array_equal(shown(ax), U[[1, 3, 0, 2]].T)
-        assert row_names(ax) == ["0 (n=2)", "1 (n=2)"]
+        assert row_names(ax) == ["1 (n=2)", "2 (n=2)"]
+        assert row_names(plotting.memberships(U, names=["a", "b"])) == ["a (n=2)", "b (n=2)"]
         assert ax.get_title(loc="left").startswith("1 of 4 samples are ambiguous")
 
     def test_contributions_show_the_means_by_cluster(self):
@@ -282,7 +283,9 @@ class TestMaps:
         ax = plotting.view_contributions(result)
         np.testing.assert_allclose(shown(ax), result.by_cluster())
         assert column_names(ax) == result.view_names
-        assert row_names(ax) == [f"{j} (n=15)" for j in range(4)]
+        assert row_names(ax) == [f"{j} (n=15)" for j in range(1, 5)]
+        named = plotting.view_contributions(result, names=["a", "b", "c", "d"])
+        assert row_names(named) == [f"{name} (n=15)" for name in "abcd"]
         numbers = [f"{value:.2f}" for value in result.by_cluster().to_numpy().ravel()]
         assert [text.get_text() for text in ax.texts] == numbers
         bold = [i for i, text in enumerate(ax.texts) if text.get_fontweight() == "bold"]
@@ -303,13 +306,29 @@ class TestMaps:
         shuffled = table.sample(frac=1, random_state=0)
         ax = plotting.feature_importance(shuffled, top=12)
         F = table[["cluster_0", "cluster_1", "cluster_2"]].to_numpy()
-        np.testing.assert_array_equal(shown(ax), F[:12])
+        relative = np.abs(F) / np.abs(F).max()
+        np.testing.assert_array_equal(shown(ax), relative[:12])
         assert row_names(ax) == table["feature"][:12].to_list()
         strip = ax.child_axes[0]
-        np.testing.assert_array_equal(shown(strip), F)
-        assert strip.images[0].get_clim() == ax.images[0].get_clim()
-        low, high = ax.images[0].get_clim()
-        assert low == -high == -np.abs(F).max()
+        np.testing.assert_array_equal(shown(strip), relative)
+        assert column_names(ax) == ["1", "2", "3"]
+        assert column_names(plotting.feature_importance(table, names=["a", "b", "c"])) == ["a", "b", "c"]
+
+    def test_colours_of_importance_have_one_meaning(self):
+        """Whether values are loadings with a sign or changes of membership: 0 to 1, on the same scale."""
+        maps = [plotting.feature_importance(importance(40, signed=signed)) for signed in (True, False)]
+        for ax in maps:
+            images = [ax.images[0], ax.child_axes[0].images[0]]
+            assert {(image.get_cmap().name, image.get_clim()) for image in images} == {
+                ("cividis", (0.0, 1.0))
+            }
+        labels = [[other.get_ylabel() for other in ax.figure.axes[1:]] for ax in maps]
+        assert labels[0] == labels[1] == ["importance (1: largest of the view)"]
+
+    def test_importance_of_very_many_features_is_drawn_by_means(self):
+        ax = plotting.feature_importance(importance(5000, 3))
+        assert shown(ax.child_axes[0]).shape == (400, 3)
+        assert "of 5000 features" in ax.get_title(loc="left").replace("\n", " ")
 
     def test_importance_of_few_features_needs_no_strip(self):
         ax = plotting.feature_importance(importance(8, signed=False))
@@ -345,9 +364,10 @@ class TestMaps:
         ax = plotting.cluster_profiles(table)
         np.testing.assert_array_equal(shown(ax), table)
         assert row_names(ax) == ["b", "a", "c"]
-        assert column_names(ax) == ["0", "1", "2", "3"]
+        assert column_names(ax) == ["1", "2", "3", "4"]
+        assert column_names(plotting.cluster_profiles(table, names=list("wxyz"))) == list("wxyz")
         assert ax.images[0].get_clim() == (-5.0, 5.0)
-        assert "Cluster 2 stands out most: a at -5.0 SD" in ax.get_title(loc="left").replace("\n", " ")
+        assert "Cluster 3 stands out most: a at -5.0 SD" in ax.get_title(loc="left").replace("\n", " ")
 
     def test_profiles_with_gaps(self):
         table = profiles(3)
@@ -367,7 +387,13 @@ class TestMaps:
         assert blocks.diagonal().min() > 0.7
         assert np.allclose(blocks[~np.eye(3, dtype=bool)], 0.1)
         np.testing.assert_allclose(ax.get_yticks(), [1.5, 5.5, 9.5])
-        assert row_names(ax) == column_names(ax) == ["0", "1", "2"]
+        assert row_names(ax) == column_names(ax) == ["1", "2", "3"]
+        assert row_names(plotting.consensus_matrix(C, labels, names=["a", "b", "c"])) == ["a", "b", "c"]
+        assert row_names(plotting.consensus_matrix(C, np.array(["x", "y", "z"])[labels])) == ["x", "y", "z"]
+
+    def test_too_few_names(self):
+        with pytest.raises(ValueError, match="no name for some of the 4 clusters"):
+            plotting.cluster_profiles(profiles(4), names=["a"])
 
 
 class TestCurves:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from small import write_small
+from small import in_name_only, write_small
 from typer.testing import CliRunner
 
 from viewloom.cli.commands import app
@@ -53,8 +53,8 @@ def viewloom():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stages, "REFITS", 2)
             if not whole_report:
-                patch.setattr(report, "summarize", lambda results, subjects: {"title": results.name})
-                patch.setattr(report, "figures", lambda results, summary: {})
+                patch.setattr(report, "unnamed_summary", in_name_only)
+                patch.setattr(report, "figure_data", lambda results, summary: {})
                 patch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")
             return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from small import in_name_only
 from typer.testing import CliRunner
 
 from viewloom.cli.commands import app
@@ -43,8 +44,8 @@ def folder(cohort, tmp_path):
 def fast(monkeypatch):
     """Few refits, and a report in name only."""
     monkeypatch.setattr(stages, "REFITS", 2)
-    monkeypatch.setattr(report, "summarize", lambda results, subjects: {"title": results.name})
-    monkeypatch.setattr(report, "figures", lambda results, summary: {})
+    monkeypatch.setattr(report, "unnamed_summary", in_name_only)
+    monkeypatch.setattr(report, "figure_data", lambda results, summary: {})
     monkeypatch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")
 
 

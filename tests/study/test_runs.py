@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose
-from small import STUDY, write_small
+from small import STUDY, in_name_only, write_small
 
 from viewloom import KernelMultiviewNMF
 from viewloom.evaluation.selection.stability import Stability
@@ -69,8 +69,8 @@ def fast(monkeypatch, request):
     """Few refits, and a report in name only."""
     monkeypatch.setattr(stages, "REFITS", REFITS)
     if "whole_report" not in request.fixturenames:
-        monkeypatch.setattr(report, "summarize", lambda results, subjects: {"title": results.name})
-        monkeypatch.setattr(report, "figures", lambda results, summary: {})
+        monkeypatch.setattr(report, "unnamed_summary", in_name_only)
+        monkeypatch.setattr(report, "figure_data", lambda results, summary: {})
         monkeypatch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")
 
 
@@ -317,8 +317,8 @@ def test_the_report_is_made_again_without_data(results, tmp_path, whole_report):
 def run(results, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "summarize", lambda results, subjects: {})
-        patch.setattr(report, "figures", lambda results, summary: {})
+        patch.setattr(report, "unnamed_summary", in_name_only)
+        patch.setattr(report, "figure_data", lambda results, summary: {})
         patch.setattr(report, "to_html", lambda summary, figures: "")
         write(results, folder)
     return folder

@@ -123,6 +123,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     ),
     study_commands.predict: examples("predict run/model.safetensors new/study.toml"),
     study_commands.report: examples("report run"),
+    study_commands.rename: examples('rename run 1="limbic" 2="cortical"'),
+    study_commands.figures: examples("figures run --format pdf,png --dpi 600 --only weights,importance"),
 }
 for command, end in EXAMPLES.items():
     app.command(epilog=end)(command)

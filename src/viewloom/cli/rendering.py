@@ -27,7 +27,7 @@ from viewloom.runtime.visible import visible
 from viewloom.study.check import Check
 from viewloom.study.notes import Note
 from viewloom.study.run import Results
-from viewloom.study.run.tables import agreement, plain, weights_table
+from viewloom.study.run.tables import plain, weights_table
 
 
 class Safe(Console):
@@ -287,7 +287,7 @@ def print_results(results: Results) -> None:
     show(_clusters(results))
     show(_weights(results))
     print_line(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
-    found = agreement(results)
+    found = results.agreement
     if found is not None:
         scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
         print_line(f"Agreement with {results.roles.diagnosis!r}: {scores}.")
@@ -311,9 +311,10 @@ def _design(results: Results) -> list[str]:
 
 def _clusters(results: Results) -> Table:
     table = table_of("Clusters", "cluster", "subjects", "share", "stability", "")
-    for cluster, (size, stable) in enumerate(zip(results.sizes, results.cluster_stability, strict=True)):
+    rows = zip(results.cluster_names, results.sizes, results.cluster_stability, strict=True)
+    for name, size, stable in rows:
         share = f"{size / len(results.views):.0%}"
-        table.add_row(str(cluster), str(size), share, f"{stable:.2f}", _verdict(stable))
+        table.add_row(_cell(name), str(size), share, f"{stable:.2f}", _verdict(stable))
     return table
 
 
@@ -372,7 +373,7 @@ def comparison_table(result: Comparison) -> Table:
 
 def print_predictions(table: pd.DataFrame) -> None:
     """Print the number of subjects in each cluster, and how many are far from the training data."""
-    counts = (table["far"] == "yes").groupby(table["label"]).agg(["size", "sum"])
+    counts = (table["far"] == "yes").groupby([table["label"], table["cluster"]]).agg(["size", "sum"])
     shown = table_of("Predicted clusters", "cluster", "subjects", "far from training data")
-    show(rows_of(shown, counts.itertuples()))
+    show(rows_of(shown, ((name, *row) for (_, name), *row in counts.itertuples())))
     print_notes("Notes", table.attrs["notes"])

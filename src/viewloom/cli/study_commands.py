@@ -21,6 +21,7 @@ from viewloom.cli.rendering import (
     working,
 )
 from viewloom.runtime.files import atomic_write, check_room
+from viewloom.runtime.visible import visible
 from viewloom.runtime.workers import check_open_files, exit_code, interrupted, silence_warnings
 from viewloom.study import Study, StudyError, read_study
 from viewloom.study import check as check_files
@@ -168,6 +169,9 @@ def fit(
     found = with_seed(read_study(study), seed)
     folder = output or study.with_name(f"{study.stem}-results")
     check_room(folder)
+    earlier = runs.earlier_run(folder)
+    if earlier is not None and not (quiet or as_json):
+        print_line(f"Replaces the run in {folder}: {earlier}.")
     with resumable():
         results = runs.run_study(
             found,
@@ -237,7 +241,8 @@ def predict(
     if as_json:
         counts = table["label"].value_counts().sort_index().to_dict()
         far = int((table["far"] == "yes").sum())
-        content = {"subjects": len(table), "per_cluster": counts, "far": far}
+        names = dict(zip(table["label"], table["cluster"], strict=True))
+        content = {"subjects": len(table), "per_cluster": counts, "names": names, "far": far}
         notes = [str(note) for note in table.attrs["notes"]]
         print_json({"file": str(target), **content, "notes": notes})
     elif not quiet:
@@ -253,3 +258,65 @@ def report(
     path = runs.rewrite_report(run)
     if not quiet:
         print_line(f"Report: {path}")
+
+
+def rename(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CLUSTER=NAME...",
+            help="Number of the cluster in the report, or its present name, and its new name.",
+            show_default=False,
+        ),
+    ],
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Rename the clusters of a run in its report, tables and model, without a new fit."""
+    changes: dict[str, str] = {}
+    for pair in names:
+        key, equals, name = pair.partition("=")
+        if not equals or key.strip() in changes:
+            raise StudyError(f"write each cluster once, as 1=limbic, not {visible(pair[:80])!r}.")
+        changes[key.strip()] = name.strip()
+    with working("Drawing figures", quiet or as_json):
+        found = runs.rename(run, changes)
+    if as_json:
+        print_json({"folder": str(run), "cluster_names": found})
+    elif not quiet:
+        print_line(f"Clusters of {run}: {', '.join(f'{j + 1} {name}' for j, name in enumerate(found))}")
+        print_line(f"Report: {run / 'report.html'}")
+
+
+def figures(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="png, pdf, svg, or several: png,pdf.")
+    ] = "png",
+    dpi: Annotated[int, typer.Option(min=50, max=1200, help="Resolution of PNG files.")] = 300,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            help="Figures to write, such as weights,importance; by default all.", show_default=False
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the files; by default RUN-figures beside the run."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the figures of a report to files for a paper, without new computing."""
+    with working("Drawing figures", quiet or as_json):
+        files = runs.write_figures(run, output, formats=_listed(format), dpi=dpi, only=_listed(only or ""))
+    if as_json:
+        print_json({"files": [str(path) for path in files]})
+    elif not quiet:
+        print_line(f"Wrote {len(files)} files to {files[0].parent}:")
+        print_line(f"  {', '.join(path.name for path in files)}")
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +12,19 @@ import pandas as pd
 from viewloom.clinical.shown import Hidden, Known, Shown
 from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
+from viewloom.data.naming import cluster_names
 
 Array = np.ndarray
 SHOWN = (None, CONSTANT)  # reasons to skip a test for which the variable is still described
 
 
 def profile(
-    labels: Any, participants: pd.DataFrame, *, categorical: Iterable[str] = (), min_cell: int = MIN_CELL
+    labels: Any,
+    participants: pd.DataFrame,
+    *,
+    categorical: Iterable[str] = (),
+    min_cell: int = MIN_CELL,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
 ) -> pd.DataFrame:
     """Describe clusters: size, mean (SD) and median of numbers, counts and shares of categories.
 
@@ -32,6 +38,8 @@ def profile(
     categorical : iterable of str
         Columns that contain codes rather than numbers.
     min_cell : int, default=11
+    names : sequence or mapping of str, optional
+        Names of the clusters, by label; by default integer labels are shown as numbers from 1.
 
     Returns
     -------
@@ -42,15 +50,17 @@ def profile(
     --------
     >>> people = pd.DataFrame({"age": range(60, 90), "sex": ["F"] * 12 + ["M"] * 18})
     >>> profile([0] * 15 + [1] * 15, people)
-                          0           1         all
+                          1           2         all
     variable value
     subjects n           15          15          30
     age      mean (SD)   67.0 (4.5)  82.0 (4.5)  74.5 (8.8)
              median      67.0        82.0        74.5
-    sex      F           ≥11         <11         12 (40%)
-             M           <11         ≥11         18 (60%)
+    sex      F           hidden      <11         12 (40%)
+             M           <11         hidden      18 (60%)
     """
-    return described(labels, participants, categorical=categorical, min_cell=min_cell).map(str)
+    table = described(labels, participants, categorical=categorical, min_cell=min_cell).map(str)
+    clusters, _ = clusters_of(labels, len(participants), participants.index)
+    return table.set_axis([*cluster_names(clusters, names), "all"], axis=1)
 
 
 def described(

@@ -57,7 +57,7 @@ class Hidden:
     Attributes
     ----------
     sign : str
-        ``<``, ``≥``, ``>`` or ``about``, shown before the bound.
+        ``<``, ``≥``, ``>`` or ``about``, shown before the bound; empty if no bound may be shown.
     bound : int
 
     Examples
@@ -72,7 +72,7 @@ class Hidden:
     spread: None = None
 
     def __str__(self) -> str:
-        return f"{self.sign}{self.bound}"
+        return f"{self.sign}{self.bound}" if self.sign else "hidden"
 
     @property
     def order(self) -> float:

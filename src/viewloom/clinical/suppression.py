@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from viewloom.clinical.shown import Hidden, Known
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 MIN_CELL = 11
+SOLUTIONS = 5  # values that a hidden count may have, for a reader who knows the totals
+MOST_NODES = 2000  # of the search for counts to hide
 
 
 def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | None = None) -> pd.DataFrame:
     """Suppress small counts of people in a table, so that they can neither be read nor derived from totals.
 
-    Counts below `min_cell` become ``<11``. If a row or column has a single hidden count, or hidden counts
-    that together are below `min_cell`, its next smallest count is also hidden and becomes ``≥11``, so that
-    totals of rows and columns may be shown.
+    Counts below `min_cell` become ``<11``. As few other counts as possible are also hidden, so that totals of
+    rows and columns may be shown: a reader who knows them, and the bounds, finds at least five values for
+    each hidden count that agree with the table, or as many as any table with these totals allows. The hidden
+    counts of a row or column are together not below `min_cell`. The other hidden counts become ``≥11``, or
+    ``hidden`` if even that bound would give small counts away.
 
     Parameters
     ----------
@@ -29,8 +34,8 @@ def suppressed(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | Non
 
     Notes
     -----
-    This is complementary suppression. A reader who knows all totals may still derive bounds of hidden
-    counts, and may guess zeros that are hidden together.
+    This is complementary cell suppression. For each count that is not protected yet, the smallest set of
+    further counts is found by mixed-integer programming; ties are resolved by the smallest sum.
 
     Examples
     --------
@@ -52,9 +57,11 @@ def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | N
     values = counts.to_numpy()
     if not (values >= 0).all():
         raise InputError("Counts of people must be non-negative numbers.")
-    secret, shown = hidden(values, min_cell, also), np.empty(values.shape, dtype=object)
+    secret, floor = _protected(values, min_cell, also)
+    others = Hidden("≥", min_cell) if floor else Hidden("", 0)
+    shown = np.empty(values.shape, dtype=object)
     for at, count in np.ndenumerate(values):
-        concealed = Hidden("<" if count < min_cell else "≥", min_cell)
+        concealed = Hidden("<", min_cell) if count < min_cell else others
         shown[at] = concealed if secret[at] else Known(int(count))
     return pd.DataFrame(shown, index=counts.index, columns=counts.columns)
 
@@ -65,28 +72,135 @@ def hidden(counts: Array, min_cell: int = MIN_CELL, also: Array | None = None) -
     >>> hidden(np.array([[50, 20, 3]])).tolist()
     [[False, True, True]]
     """
-    mask = (counts < min_cell) | (False if also is None else also)
-    before = -1
-    while mask.sum() > before:
-        before = mask.sum()
-        guessed = _guessed_zeros(counts, mask)
-        lines = zip(counts, mask, guessed, strict=True), zip(counts.T, mask.T, guessed.T, strict=True)
-        for line, covered, known in [*lines[0], *lines[1]]:
-            _cover(line, covered, known, min_cell)
-    return np.asarray(mask)
+    return _protected(counts, min_cell, also)[0]
 
 
-def _guessed_zeros(counts: Array, mask: Array) -> Array:
-    """Mask of hidden zeros that a total reveals, since all hidden counts in their row or column are zero."""
-    left = np.where(mask, counts, 0)
-    return mask & ((left.sum(axis=1, keepdims=True) == 0) | (left.sum(axis=0, keepdims=True) == 0))
+def _protected(counts: Array, min_cell: int, also: Array | None) -> tuple[Array, int]:
+    """Mask of the hidden counts, and the lower bound that may be shown for those that are not small."""
+    first = (counts < min_cell) | (False if also is None else also)
+    if not first.any():
+        return np.asarray(first), min_cell
+    enough = min(SOLUTIONS, max(min_cell, 1)) - 1
+    bounded, free = (_Table(counts, min_cell, floor, enough) for floor in (min_cell, 0))
+    mask = bounded.covered(first)
+    if all(bounded.most(at) >= free.most(at) for at in map(tuple, np.argwhere(mask))):
+        return mask, min_cell
+    return free.covered(first), 0
 
 
-def _cover(line: Array, covered: Array, known: Array, min_cell: int) -> None:
-    """Hide the next smallest counts of a row or column until its total does not reveal the hidden ones."""
-    while covered.any() and not covered.all():
-        secret = covered & ~known
-        safe = secret.sum() > 1 and line[secret].sum() >= min_cell
-        if safe or (covered.sum() > 1 and not secret.any()):
-            return
-        covered[np.argmin(np.where(covered, np.inf, line))] = True
+class _Table:
+    """A table whose row and column totals are known, seen by a reader who knows bounds of hidden counts.
+
+    Counts below `min_cell` are known to be below it, other hidden counts to be at least `floor`. Changes of
+    counts by more than `enough`, which gives enough solutions, do not matter.
+    """
+
+    def __init__(self, counts: Array, min_cell: int, floor: int, enough: int) -> None:
+        small = counts < min_cell
+        self.counts, self.min_cell, self.enough = counts, min_cell, enough
+        self.up = np.where(small, np.clip(min_cell - 1 - counts, 0, enough), enough)
+        self.down = np.clip(np.where(small, counts, counts - floor), 0, enough)
+        self.lines = _lines(counts.shape)
+
+    def covered(self, mask: Array) -> Array:
+        """The mask with further counts, so that every hidden count has enough solutions."""
+        mask = mask.copy()
+        if not self._sums(mask).all():
+            mask = self._extended(mask, None)
+        waiting = [tuple(at) for at in np.argwhere(mask)]
+        while waiting:
+            at = waiting.pop(0)
+            if self.width(at, mask) < self.most(at):
+                more = self._extended(mask, at)
+                waiting += [tuple(new) for new in np.argwhere(more & ~mask)]
+                mask = more
+        return mask
+
+    def most(self, at: tuple[int, ...]) -> int:
+        """The largest range of a count, up to what is enough: that if all counts are hidden."""
+        return self.width(at, np.ones(self.counts.shape, dtype=bool))
+
+    def width(self, at: tuple[int, ...], mask: Array) -> int:
+        """Difference of the largest and least value of a hidden count, up to what is enough."""
+        up, down = np.where(mask, self.up, 0), np.where(mask, self.down, 0)
+        if _by_cycles(up, down, at) >= self.enough:
+            return self.enough
+        target = np.zeros(self.counts.size)
+        target[np.ravel_multi_index(at, self.counts.shape)] = 1.0
+        bounds = np.column_stack([-down.ravel(), up.ravel()])
+        zero = np.zeros(len(self.lines))
+        ends = [linprog(sign * target, A_eq=self.lines, b_eq=zero, bounds=bounds).fun for sign in (1, -1)]
+        return min(self.enough, round(-ends[0] - ends[1]))
+
+    def _sums(self, mask: Array) -> Array:
+        """Whether the hidden counts of each row and column are together not small, or all of its counts."""
+        return np.asarray(self.lines @ (self.counts * mask).ravel() >= self._least(mask))
+
+    def _least(self, mask: Array) -> Array:
+        """The least sum of the hidden counts of each row and column; 0 where none is hidden."""
+        touched = self.lines @ mask.ravel() > 0
+        return np.where(touched, np.minimum(self.lines @ self.counts.ravel(), self.min_cell), 0)
+
+    def _extended(self, mask: Array, at: tuple[int, ...] | None) -> Array:
+        """The mask with the fewest further counts that give a hidden count its largest range.
+
+        With y = 1 for hidden counts, there are two other tables, ``counts + u`` and ``counts + d``, with the
+        same totals and ``-down y <= u, d <= up y``, between which the count at `at` has the wanted range.
+        """
+        n, lines = self.counts.size, self.lines
+        x, up, down = self.counts.ravel().astype(float), self.up.ravel(), self.down.ravel()
+        eye, none = np.eye(n), np.zeros((n, n))
+        blank = np.zeros_like(lines)
+        constraints = [
+            LinearConstraint(np.hstack([lines, blank, blank]), 0, 0),
+            LinearConstraint(np.hstack([blank, lines, blank]), 0, 0),
+            LinearConstraint(np.hstack([blank, blank, lines * x]), self._least(mask), np.inf),
+        ]
+        for left, right in ((eye, none), (none, eye)):
+            constraints += [
+                LinearConstraint(np.hstack([left, right, -np.diag(up)]), -np.inf, 0),
+                LinearConstraint(np.hstack([left, right, np.diag(down)]), 0, np.inf),
+            ]
+        if at is not None:
+            target = eye[np.ravel_multi_index(at, self.counts.shape)]
+            wide = np.concatenate([target, -target, np.zeros(n)])
+            constraints.append(LinearConstraint(wide, self.most(at), np.inf))
+        given = mask.ravel().astype(float)
+        reach = np.full(2 * n, float(self.enough))
+        found = milp(
+            np.concatenate([np.zeros(2 * n), 1.0 + x / (x.sum() + 1.0)]),
+            integrality=np.repeat([0, 0, 1], n),
+            bounds=Bounds(np.concatenate([-reach, given]), np.concatenate([reach, np.ones(n)])),
+            constraints=constraints,
+            options={"node_limit": MOST_NODES, "mip_rel_gap": 0.0},
+        )
+        if found.x is None:  # not solved in time
+            return np.ones_like(mask)
+        return mask | (found.x[2 * n :] > 0.5).reshape(mask.shape)
+
+
+def _lines(shape: tuple[int, ...]) -> Array:
+    """Rows and columns (one per line) with more than one count, as sums of counts."""
+    at = np.arange(shape[0] * shape[1]).reshape(shape)
+    groups = [line for line in (*at, *at.T) if len(line) > 1]
+    return np.array([np.isin(at.ravel(), line) for line in groups], dtype=float).reshape(-1, at.size)
+
+
+def _by_cycles(up: Array, down: Array, at: tuple[int, ...]) -> float:
+    """A lower bound of the range of a count: what it changes with one other row and column.
+
+    If a count increases, so does the one in the other row and column; the other two decrease.
+    """
+    i, j = at
+    if len(up) > 1 and up.shape[1] > 1:
+        rows, columns = np.arange(len(up)) != i, np.arange(up.shape[1]) != j
+        rise, fall = (
+            np.minimum(
+                np.minimum(a[i, j], a[rows][:, columns]), np.minimum(b[i, columns], b[rows, j][:, None])
+            )
+            for a, b in ((up, down), (down, up))
+        )
+    else:  # a single row or column
+        others = np.arange(up.size) != i + j
+        rise, fall = (np.minimum(a[i, j], b.ravel()[others]) for a, b in ((up, down), (down, up)))
+    return float(rise.max(initial=0) + fall.max(initial=0))

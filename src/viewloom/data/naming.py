@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from viewloom.runtime.errors import InputError
 
@@ -45,3 +47,29 @@ def naming_view(name: str) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"View {name!r}: {error}") from error
+
+
+def cluster_names(labels: Sequence[Any], names: Sequence[Any] | Mapping[Any, Any] | None = None) -> list[str]:
+    """Names of clusters for people.
+
+    Parameters
+    ----------
+    labels : sequence
+        Distinct labels. Integers count clusters from 0, as in ``labels_``.
+    names : sequence or mapping, optional
+        The name of each cluster, by its label. By default integers are shown as numbers from 1, and other
+        labels as they are.
+
+    >>> cluster_names([0, 2]), cluster_names(["AD"]), cluster_names([0, 2], ["a", "b", "c"])
+    (['1', '3'], ['AD'], ['a', 'c'])
+    """
+    if names is None:
+        return [str(label + 1) if _is_position(label) else str(label) for label in labels]
+    try:
+        return [str(names[label]) for label in labels]
+    except (IndexError, KeyError, TypeError):
+        raise InputError(f"names has no name for some of the {len(labels)} clusters.") from None
+
+
+def _is_position(label: Any) -> bool:
+    return isinstance(label, (int, np.integer)) and not isinstance(label, bool) and int(label) >= 0

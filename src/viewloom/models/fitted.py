@@ -187,6 +187,12 @@ class FittedModel(Stored):
         """
         raise NotImplementedError
 
+    def reordered(self, order: Array) -> Self:
+        """The same model with cluster ``order[j]`` at position j."""
+        codebooks = [codebook.reordered(order) for codebook in self.codebooks]
+        solution = None if self.solution is None else self.solution.reordered(order)
+        return replace(self, codebooks=codebooks, solution=solution)
+
     def importance(self, view: int, rng: np.random.RandomState, n_repeats: int = 1) -> pd.DataFrame:
         """Importance of each feature of a view: see `KernelMultiviewNMF.feature_importance`."""
         name, fitted = self.names[view], self.problem.views[view]

@@ -149,6 +149,15 @@ class Solution:
         """Cluster of each training sample."""
         return np.asarray(np.argmax(self.memberships, axis=1))
 
+    def reordered(self, order: Array) -> Solution:
+        """The solution with cluster ``order[j]`` at position j."""
+        return replace(
+            self,
+            memberships=self.memberships[:, order],
+            view_memberships=[U[:, order] for U in self.view_memberships],
+            codebooks=[codebook.reordered(order) for codebook in self.codebooks],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Tied:

@@ -296,6 +296,41 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         other._warn()
         return other
 
+    def reordered(self, order: Any) -> KernelMultiviewNMF:
+        """The same fitted model with its clusters in another order.
+
+        Parameters
+        ----------
+        order : (k,) array of int
+            The present cluster at each new position.
+
+        Returns
+        -------
+        KernelMultiviewNMF
+            A new fitted estimator; this one does not change. If memberships of a sample are exactly equal,
+            its label is the first of these clusters in the new order.
+
+        Examples
+        --------
+        >>> import viewloom as vl
+        >>> views, _ = vl.simulate.blobs_views(60, random_state=0)
+        >>> model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+        >>> turned = model.reordered([2, 0, 1])
+        >>> bool((turned.memberships_[:, 0] == model.memberships_[:, 2]).all())
+        True
+        """
+        check_is_fitted(self)
+        order = np.asarray(order)
+        if order.shape != (self.n_clusters,) or sorted(order.tolist()) != list(range(self.n_clusters)):
+            raise InputError(f"order must contain each cluster from 0 to {self.n_clusters - 1} once.")
+        other, order = copy(self), order.astype(int)
+        other.fitted_model_ = self.fitted_model_.reordered(order)
+        if hasattr(self, "memberships_"):  # absent in a model stored without its samples
+            other.memberships_ = self.memberships_[:, order]
+            other.view_memberships_ = [U[:, order] for U in self.view_memberships_]
+            other.labels_ = np.asarray(other.memberships_.argmax(axis=1))
+        return other
+
     def check_parameters(self) -> None:
         """Raise a ValueError if a parameter is invalid, or two parameters are incompatible."""
         super().check_parameters()

@@ -153,6 +153,20 @@ def load_with(path: PathLike) -> tuple[Any, dict[str, Any], dict[str, Array]]:
     return model, beside["extra"], _decoded(beside["arrays"], arrays)
 
 
+def change_extra(path: PathLike, changes: Mapping[str, Any], mode: int = 0o666) -> None:
+    """Change some of the `extra` of a model file; the model and its arrays stay exactly as they are."""
+    metadata, arrays = _read(path)
+    if metadata["digest"] != _digest(metadata, arrays):
+        raise DamagedFile(f"{_name(path)} was changed or damaged after it was written.")
+    beside = _parsed(metadata["extra"], path)
+    if not _is_beside(beside):
+        raise DamagedFile(f"{_name(path)} does not contain a model.")
+    metadata["extra"] = _text({**beside, "extra": {**beside["extra"], **changes}})
+    metadata["digest"] = _digest(metadata, arrays)
+    with atomic_write(path, mode) as part:
+        _write(part, arrays, {KEY: _text(metadata)})
+
+
 def _is_beside(value: Any) -> bool:
     """Whether a value has the form of the data that `save` stores with a model."""
     return (

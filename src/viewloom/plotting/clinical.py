@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, Conversion, p_text
+from viewloom.data.naming import cluster_names
 from viewloom.plotting.style import (
     GREY,
     OKABE_ITO,
@@ -32,10 +34,17 @@ if TYPE_CHECKING:
 
 __all__ = ["association_bars", "survival_curves"]
 
+LONGEST = 50  # letters of the name of a curve
 EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
 
 
-def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell: int = MIN_CELL) -> Axes:
+def survival_curves(
+    conversion: Conversion,
+    ax: Axes | None = None,
+    *,
+    min_cell: int = MIN_CELL,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
+) -> Axes:
     """Kaplan-Meier curve of each cluster with its 95 % band, and the numbers at risk below.
 
     Curves end when fewer than `min_cell` subjects are at risk, and smaller numbers are not shown.
@@ -45,6 +54,8 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
     conversion : Conversion
     ax : Axes, optional
     min_cell : int, default=11
+    names : sequence or mapping of str, optional
+        Names of the clusters, by label; by default integer labels are shown as numbers from 1.
 
     Examples
     --------
@@ -55,8 +66,8 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
     'time'
     """
     clusters = list(conversion.summary.index)
-    names = wrapped_names(f"cluster {name}" for name in clusters)
-    ax = axes_or_new(ax, max(1.4 * WIDTH, 3.0 + 2 * text_width(names) / 72.0), 2.6 + 0.15 * len(clusters))
+    shown = curve_names(cluster_names(clusters, names))
+    ax = axes_or_new(ax, max(1.4 * WIDTH, 3.0 + 2 * text_width(shown) / 72.0), 2.6 + 0.15 * len(clusters))
     safe = conversion.curves[conversion.curves["at_risk"] >= min_cell]
     for i, cluster in enumerate(clusters):
         _curve(ax, safe[safe["cluster"] == cluster], line_style(i))
@@ -64,10 +75,15 @@ def survival_curves(conversion: Conversion, ax: Axes | None = None, *, min_cell:
     ax.set_xlim(0.0, float(safe["time"].max()) if len(safe) else 1.0)
     times = conversion.at_risk.index
     ax.set_xticks(times[times <= ax.get_xlim()[1]])
-    _named_ends(ax, safe.groupby("cluster").last().reindex(clusters), names)
-    _risk_table(ax, conversion, names, min_cell)
+    _named_ends(ax, safe.groupby("cluster").last().reindex(clusters), shown)
+    _risk_table(ax, conversion, shown, min_cell)
     set_labels(ax, _conversion_title(conversion), "time", "share not converted")
     return ax
+
+
+def curve_names(names: Sequence[str]) -> list[str]:
+    """Names of clusters beside their curves, each on one line."""
+    return [shortened(f"cluster {name}", LONGEST) for name in names]
 
 
 def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:

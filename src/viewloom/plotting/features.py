@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from viewloom.data.naming import cluster_names
 from viewloom.plotting.style import (
     DIVERGING,
     GREY,
     LARGE,
     PLAIN,
+    SHARES,
     SMALL,
     add_colour_scale,
     axes_or_new,
     count_text,
     grid_axes,
     map_size,
-    map_style,
     name_columns,
     name_rows,
     remove_frame,
@@ -31,18 +34,26 @@ from viewloom.plotting.style import (
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
+STRIP_ROWS = 400  # of the narrow map of all features
+ROOM = 32  # letters of a name on a line
 
 
-def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top: int = 15) -> Axes:
+def feature_importance(
+    importance: pd.DataFrame, ax: Axes | None = None, *, top: int = 15, names: Sequence[Any] | None = None
+) -> Axes:
     """Heat map of feature importance by cluster, sorted by importance, as in Figure 2 of the paper.
 
-    The large map shows the `top` features, the narrow map to its right all features of the view.
+    The large map shows the `top` features, the narrow map to its right all features of the view. Colours
+    have one meaning whatever the kernel: the absolute importance in a cluster, relative to the largest of the
+    view. The direction of a difference is shown by `cluster_profiles`.
 
     Parameters
     ----------
     importance : DataFrame of `feature_importance`
     ax : Axes, optional
     top : int, default=15
+    names : sequence of str, optional
+        Names of the clusters; by default numbers from 1.
 
     Examples
     --------
@@ -53,25 +64,79 @@ def feature_importance(importance: pd.DataFrame, ax: Axes | None = None, *, top:
     >>> ax.images[0].get_array().shape  # features x clusters
     (3, 3)
     """
-    ranked = importance.sort_values("importance", ascending=False, kind="stable")
-    values = ranked[[name for name in ranked.columns if str(name).startswith("cluster_")]].to_numpy(
-        dtype=float
-    )
-    d, k = values.shape
-    names = wrapped_names(ranked["feature"][:top])
-    ax = axes_or_new(ax, *map_size(names, k, extra=0.5 * (d > top)))
-    style = map_style(values)
-    image = ax.imshow(values[:top], aspect="auto", **style)
-    if d > top:
-        _all_features(ax, values, top, style)
-    add_colour_scale(ax, image, _importance_label(importance), beside=d > top)
-    name_rows(ax, names)
-    name_columns(ax, [str(j) for j in range(k)])
-    set_labels(ax, _importance_title(ranked["importance"].to_numpy(dtype=float)), "cluster", "")
-    return ax
+    shown = ImportanceMap.of(importance, top)
+    return shown.draw(ax, cluster_names(range(shown.strip.shape[1]), names))
 
 
-def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array:
+@dataclass(frozen=True, eq=False)
+class ImportanceMap:
+    """What a figure of feature importance shows.
+
+    Attributes
+    ----------
+    features : list of str
+        The most important features.
+    values : (f, k) array
+        Their importance in each cluster, relative to the largest of the view.
+    strip : (s, k) array
+        The same of all features, or means of neighbours in the ranking if there are many.
+    total, half : int
+        Number of features of the view, and of those with half of the importance.
+    """
+
+    features: list[str]
+    values: Array
+    strip: Array
+    total: int
+    half: int
+
+    @classmethod
+    def of(cls, importance: pd.DataFrame, top: int) -> ImportanceMap:
+        """The map of a table of `feature_importance`."""
+        ranked = importance.sort_values("importance", ascending=False, kind="stable")
+        clusters = [name for name in ranked.columns if str(name).startswith("cluster_")]
+        values = np.abs(ranked[clusters].to_numpy(dtype=float))
+        values = values / symmetric_limit(values)
+        parts = np.array_split(values, STRIP_ROWS) if len(values) > STRIP_ROWS else values[:, None]
+        total = np.cumsum(ranked["importance"].to_numpy(dtype=float))
+        return cls(
+            features=[str(name) for name in ranked["feature"][:top]],
+            values=values[:top],
+            strip=np.array([part.mean(axis=0) for part in parts]).reshape(-1, values.shape[1]),
+            total=len(values),
+            half=int(np.searchsorted(total, total[-1] / 2.0)) + 1,
+        )
+
+    def draw(self, ax: Axes | None, clusters: Sequence[str]) -> Axes:
+        """Draw the map with names of clusters."""
+        names, more = wrapped_names(self.features, ROOM), self.total > len(self.features)
+        ax = axes_or_new(ax, *map_size(names, self.values.shape[1], extra=0.5 * more))
+        image = ax.imshow(self.values, aspect="auto", interpolation="nearest", **SHARES)
+        if more:
+            self._draw_strip(ax)
+        add_colour_scale(ax, image, "importance (1: largest of the view)", beside=more)
+        name_rows(ax, names)
+        name_columns(ax, wrapped_names(clusters))
+        found = f"Half of the importance lies in {self.half} of {count_text(self.total, 'feature')}"
+        set_labels(ax, found, "cluster", "")
+        return ax
+
+    def _draw_strip(self, ax: Axes) -> None:
+        """Draw all features next to the top features, with lines that mark the position of these."""
+        strip = ax.inset_axes((1.08, 0.0, 0.14, 1.0))
+        strip.imshow(self.strip, aspect="auto", interpolation="nearest", **SHARES)
+        strip.set_xticks([])
+        strip.set_yticks([])
+        strip.set_xlabel(f"all\n{self.total}", fontsize=SMALL)
+        remove_frame(strip)
+        line: dict[str, Any] = {"color": GREY, "linewidth": 0.6, "transform": ax.transAxes, "clip_on": False}
+        for here, there in ((1.0, 1.0), (0.0, 1.0 - len(self.features) / self.total)):
+            ax.plot((1.005, 1.075), (here, there), **line)
+
+
+def feature_importances(
+    model: Any, axes: Any = None, *, top: int = 15, names: Sequence[Any] | None = None
+) -> Array:
     """Feature importance of every view of a model, in one figure.
 
     Parameters
@@ -80,6 +145,8 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
     axes : sequence of Axes, optional
         One per view.
     top : int, default=15
+    names : sequence of str, optional
+        Names of the clusters; by default numbers from 1.
 
     Returns
     -------
@@ -94,32 +161,36 @@ def feature_importances(model: Any, axes: Any = None, *, top: int = 15) -> Array
     >>> len(axes)
     3
     """
-    names = model.view_names_
-    tables = [model.feature_importance(name) for name in names]
+    views = model.view_names_
+    tables = [model.feature_importance(name) for name in views]
     if axes is None:
         rows = min(top, max(len(table) for table in tables))
-        longest = wrapped_names(feature for table in tables for feature in table["feature"][:top])
-        axes = grid_axes(len(names), map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
+        longest = wrapped_names((feature for table in tables for feature in table["feature"][:top]), ROOM)
+        axes = grid_axes(len(views), map_size(longest, model.n_clusters, extra=0.5)[0], 1.4 + 0.15 * rows)
     axes = np.asarray(axes, dtype=object).ravel()
-    if len(axes) < len(names):
-        raise InputError(f"There are {len(names)} views, but {len(axes)} axes; pass one per view.")
-    for ax, name, table in zip(axes, names, tables, strict=False):
-        feature_importance(table, ax, top=top)
+    if len(axes) < len(views):
+        raise InputError(f"There are {len(views)} views, but {len(axes)} axes; pass one per view.")
+    for ax, name, table in zip(axes, views, tables, strict=False):
+        feature_importance(table, ax, top=top, names=names)
         ax.set_title(
             f"{wrapped_names([name])[0]}\n{ax.get_title(loc='left')}", loc="left", fontsize=LARGE, **PLAIN
         )
-    for ax in axes[len(names) :]:
+    for ax in axes[len(views) :]:
         ax.set_axis_off()
-    return np.asarray(axes[: len(names)])
+    return np.asarray(axes[: len(views)])
 
 
-def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def cluster_profiles(
+    profiles: pd.DataFrame, ax: Axes | None = None, *, names: Sequence[Any] | None = None
+) -> Axes:
     """Heat map of mean z-scores of features (rows) in clusters (columns).
 
     Parameters
     ----------
     profiles : DataFrame of `inspection.cluster_profiles`
     ax : Axes, optional
+    names : sequence of str, optional
+        Names of the clusters, by label; by default integer labels are shown as numbers from 1.
 
     Examples
     --------
@@ -131,42 +202,16 @@ def cluster_profiles(profiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
     >>> ax.images[0].get_array().shape  # features x clusters
     (2, 3)
     """
-    values = profiles.to_numpy(dtype=float)
-    names = wrapped_names(profiles.index)
-    ax = axes_or_new(ax, *map_size(names, values.shape[1]))
+    values, clusters = profiles.to_numpy(dtype=float), cluster_names(list(profiles.columns), names)
+    features = wrapped_names(profiles.index, ROOM)
+    ax = axes_or_new(ax, *map_size(features, values.shape[1]))
     limit = symmetric_limit(values)
     image = ax.imshow(values, aspect="auto", cmap=DIVERGING, vmin=-limit, vmax=limit)
     add_colour_scale(ax, image, "mean z-score (SD)")
-    name_rows(ax, names)
-    name_columns(ax, wrapped_names(profiles.columns))
-    set_labels(ax, _profiles_title(profiles), "cluster", "")
+    name_rows(ax, features)
+    name_columns(ax, wrapped_names(clusters))
+    set_labels(ax, _profiles_title(profiles.set_axis(clusters, axis=1)), "cluster", "")
     return ax
-
-
-def _all_features(ax: Axes, values: Array, top: int, style: dict[str, Any]) -> None:
-    """Draw a narrow map of all features next to the top features, with lines that mark their position."""
-    strip = ax.inset_axes((1.08, 0.0, 0.14, 1.0))
-    strip.imshow(values, aspect="auto", **style)
-    strip.set_xticks([])
-    strip.set_yticks([])
-    strip.set_xlabel(f"all\n{len(values)}", fontsize=SMALL)
-    remove_frame(strip)
-    for here, there in ((1.0, 1.0), (0.0, 1.0 - top / len(values))):
-        ax.plot(
-            (1.005, 1.075), (here, there), color=GREY, linewidth=0.6, transform=ax.transAxes, clip_on=False
-        )
-
-
-def _importance_title(importance: Array) -> str:
-    """Number of features with half of the importance, which is sorted."""
-    total = np.cumsum(importance)
-    half = int(np.searchsorted(total, total[-1] / 2.0)) + 1
-    return f"Half of the importance lies in {half} of {count_text(len(importance), 'feature')}"
-
-
-def _importance_label(importance: pd.DataFrame) -> str:
-    permuted = importance.attrs.get("method") == "permutation"
-    return "change of membership" if permuted else "loading F"
 
 
 def _profiles_title(profiles: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from viewloom.data.naming import cluster_names
 from viewloom.evaluation.comparison import DISTANCES, Comparison
 from viewloom.evaluation.inspection import ViewContributions
 from viewloom.plotting.style import (
@@ -39,6 +41,7 @@ from viewloom.plotting.style import (
 )
 
 Array = np.ndarray
+QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]  # of the samples that `view_agreement` shows
 
 
 def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI") -> Axes:
@@ -151,13 +154,15 @@ def objective(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def memberships(result: Any, ax: Axes | None = None) -> Axes:
+def memberships(result: Any, ax: Axes | None = None, *, names: Sequence[Any] | None = None) -> Axes:
     """Heat map of consensus memberships: samples in columns, sorted by cluster and certainty.
 
     Parameters
     ----------
     result : fitted estimator, or (n, k) array of memberships
     ax : Axes, optional
+    names : sequence of str, optional
+        Names of the clusters; by default numbers from 1.
 
     Examples
     --------
@@ -178,7 +183,7 @@ def memberships(result: Any, ax: Axes | None = None) -> Axes:
     add_colour_scale(ax, image, "membership")
     for edge in np.cumsum(sizes)[:-1]:
         ax.axvline(edge - 0.5, color="white", linewidth=0.5)
-    name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
+    name_rows(ax, _with_sizes(sizes, names))
     ambiguous = int((top < AMBIGUOUS).sum())
     title = f"{ambiguous} of {n} samples are ambiguous (largest membership below {AMBIGUOUS})"
     set_labels(ax, title, "samples, sorted by cluster and certainty", "cluster")
@@ -204,31 +209,44 @@ def view_agreement(result: ViewContributions, ax: Axes | None = None) -> Axes:
     3
     """
     overlap = pd.DataFrame(result.overlap, columns=pd.Index(result.view_names))
-    medians = overlap.median().sort_values(kind="stable")
-    low, first, third, high = (overlap[medians.index].quantile(q) for q in (0.05, 0.25, 0.75, 0.95))
-    names = wrapped_names(medians.index)
+    return agreement_rows(overlap.quantile(QUANTILES).T, ax)
+
+
+def agreement_rows(quantiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """`view_agreement` of quantiles: 5, 25, 50, 75 and 95 % (columns) of each view (rows)."""
+    ordered = quantiles.iloc[np.argsort(quantiles[0.5], kind="stable")]
+    best = ordered[0.5].iloc[-1]
+    title = f"{shortened(ordered.index[-1])} alone comes closest to the consensus (median {best:.2f})"
+    label = "membership shared with the consensus (median, quartiles, 5-95 % of samples)"
+    return quantile_rows(ordered, title, label, ax)
+
+
+def quantile_rows(quantiles: pd.DataFrame, title: str, label: str, ax: Axes | None = None) -> Axes:
+    """Five quantiles (columns) of each named row, from below: a dot, a thick and a thin line."""
+    names, rows = wrapped_names(quantiles.index), np.arange(len(quantiles))
+    low, first, median, third, high = quantiles.to_numpy(dtype=float).T
     ax = axes_or_new(ax, *list_size(names))
-    rows = np.arange(len(medians))
     ax.hlines(rows, low, high, color=PALE, linewidth=1.2)
     ax.hlines(rows, first, third, color=OKABE_ITO[0], linewidth=4.0, alpha=0.5)
-    ax.plot(medians, rows, "o", color=OKABE_ITO[0], markersize=5)
+    ax.plot(median, rows, "o", color=OKABE_ITO[0], markersize=5)
     name_rows(ax, names, rows)
     ax.set_xlim(0.0, 1.02)
-    ax.set_ylim(-0.6, len(medians) - 0.4)
-    title = (
-        f"{shortened(medians.index[-1])} alone comes closest to the consensus (median {medians.iloc[-1]:.2f})"
-    )
-    set_labels(ax, title, "membership shared with the consensus (median, quartiles, 5-95 % of samples)", "")
+    ax.set_ylim(-0.6, len(rows) - 0.4)
+    set_labels(ax, title, label, "")
     return ax
 
 
-def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axes:
+def view_contributions(
+    result: ViewContributions, ax: Axes | None = None, *, names: Sequence[Any] | None = None
+) -> Axes:
     """Mean change of memberships if a view is left out, by cluster: which view defines which cluster.
 
     Parameters
     ----------
     result : ViewContributions
     ax : Axes, optional
+    names : sequence of str, optional
+        Names of the clusters; by default numbers from 1.
 
     Examples
     --------
@@ -240,19 +258,25 @@ def view_contributions(result: ViewContributions, ax: Axes | None = None) -> Axe
     >>> ax.images[0].get_array().shape  # clusters x views
     (3, 3)
     """
+    sizes = np.bincount(result.labels, minlength=result.consensus.shape[1])
+    return contribution_map(result, _with_sizes(sizes, names), ax)
+
+
+def contribution_map(result: ViewContributions, clusters: Sequence[str], ax: Axes | None = None) -> Axes:
+    """`view_contributions` with names of rows."""
     means = result.by_cluster()
     k, v = means.shape
-    names = wrapped_names(result.view_names)
-    slant = 0.7 * text_width(names) / 72.0  # width and height of rotated names in inches
-    ax = axes_or_new(ax, max(WIDTH, 1.6 + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
+    views = wrapped_names(result.view_names)
+    slant = 0.7 * text_width(views) / 72.0  # width and height of rotated names in inches
+    beside = text_width(clusters) / 72.0
+    ax = axes_or_new(ax, max(WIDTH, 1.2 + beside + 0.42 * v, 2.0 + slant), 0.9 + slant + 0.19 * max(k, 4))
     values = means.to_numpy(dtype=float)
     image = ax.imshow(
         values, aspect="auto", cmap=SEQUENTIAL, vmin=0.0, vmax=max(symmetric_limit(values), 5 * NOTHING)
     )
     add_colour_scale(ax, image, "change of membership")
-    sizes = np.bincount(result.labels, minlength=k)
-    name_rows(ax, [f"{j} (n={size})" for j, size in enumerate(sizes)])
-    name_columns(ax, names)
+    name_rows(ax, clusters)
+    name_columns(ax, views)
     write_numbers(ax, image, values)
     set_labels(ax, _contributions_title(result), "view left out", "cluster")
     return ax
@@ -339,7 +363,9 @@ def stability(result: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
+def consensus_matrix(
+    C: Any, labels: Any, ax: Axes | None = None, *, names: Sequence[Any] | None = None
+) -> Axes:
     """Heat map of how often pairs of samples are in the same cluster, sorted by cluster.
 
     Parameters
@@ -348,6 +374,8 @@ def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
         Share of runs in which two samples are in the same cluster.
     labels : (n,) array
     ax : Axes, optional
+    names : sequence of str, optional
+        Names of the clusters, by label; by default integer labels are shown as numbers from 1.
 
     Examples
     --------
@@ -358,7 +386,7 @@ def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
     (4, 4)
     """
     C, labels = np.asarray(C, dtype=float), np.asarray(labels)
-    names, codes = np.unique(labels, return_inverse=True)
+    clusters, codes = np.unique(labels, return_inverse=True)
     together = codes[:, None] == codes
     order = np.lexsort((-np.where(together, C, 0.0).mean(axis=1), codes))
     ax = axes_or_new(ax, WIDTH, 3.0)
@@ -369,10 +397,17 @@ def consensus_matrix(C: Any, labels: Any, ax: Axes | None = None) -> Axes:
         ax.axhline(edge, color="white", linewidth=0.5)
         ax.axvline(edge, color="white", linewidth=0.5)
     middles = (edges[:-1] + edges[1:]) / 2.0
-    name_rows(ax, wrapped_names(names), middles)
-    name_columns(ax, wrapped_names(names), middles)
+    shown = wrapped_names(cluster_names(clusters.tolist(), names))
+    name_rows(ax, shown, middles)
+    name_columns(ax, shown, middles)
     set_labels(ax, _consensus_title(C, together), "samples, by cluster", "samples, by cluster")
     return ax
+
+
+def _with_sizes(sizes: Array, names: Sequence[Any] | None) -> list[str]:
+    """Names of clusters with their sizes."""
+    clusters = wrapped_names(cluster_names(range(len(sizes)), names))
+    return [f"{name} (n={size})" for name, size in zip(clusters, sizes, strict=True)]
 
 
 def _weights_frame(result: Any) -> pd.DataFrame:

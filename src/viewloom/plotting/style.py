@@ -75,10 +75,10 @@ def _drawable(families: tuple[str, ...]) -> frozenset[int]:
     return frozenset(code for font in fonts for code in font.get_charmap())
 
 
-def wrapped_names(names: Iterable[Any]) -> list[str]:
-    """Names wrapped to about three lines, without shortening."""
+def wrapped_names(names: Iterable[Any], room: int = 24) -> list[str]:
+    """Names wrapped to about three lines of at least `room` letters, without shortening."""
     texts = [inert(name) for name in names]
-    return ["\n".join(wrap(text, max(24, len(text) // 3 + 5))) for text in texts]
+    return ["\n".join(wrap(text, max(room, len(text) // 3 + 5))) for text in texts]
 
 
 def count_text(n: int, what: str) -> str:
@@ -215,14 +215,6 @@ def symmetric_limit(values: Array) -> float:
     """Largest absolute value, for the ends of a colour scale."""
     known = np.abs(values[np.isfinite(values)])
     return float(known.max(initial=0.0)) or 1.0
-
-
-def map_style(values: Array) -> dict[str, Any]:
-    """Diverging colours for signed values, else sequential colours."""
-    limit = symmetric_limit(values)
-    if values.size and float(np.nanmin(values)) < 0.0:
-        return {"cmap": DIVERGING, "vmin": -limit, "vmax": limit, "interpolation": "nearest"}
-    return {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": limit, "interpolation": "nearest"}
 
 
 def write_numbers(ax: Axes, image: AxesImage, values: Array) -> None:

@@ -8,7 +8,7 @@ runs on one shard or many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,11 @@ class ViewMessage(
     theta: float
     sigma: float  # sigma_max(L), or a bound
     weight: float  # beta^gamma / s
+
+    def reordered(self, order: Array) -> ViewMessage:
+        """The same view with cluster ``order[j]`` at position j."""
+        neighbours = None if self.neighbours is None else self.neighbours[order]
+        return replace(self, A=self.A[np.ix_(order, order)], C=self.C[order], neighbours=neighbours)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
 from viewloom.study.notes import Note, count_note
+from viewloom.study.ordering import check_order
 from viewloom.study.preparation.fitted import Plan, Preparation
 
 NOT_GIVEN = "not given"
@@ -168,6 +169,7 @@ def _prepared(study: Study, everyone: StudyData) -> Prepared:
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
+    check_order(study, data.participants)
     others = (None, None) if alone else (together, everyone)
     return Prepared(study, data, _nothing(study), preparation, views, *others)
 

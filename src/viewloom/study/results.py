@@ -14,8 +14,10 @@ from viewloom.data.views import Views
 from viewloom.evaluation.comparison import Comparison
 from viewloom.evaluation.selection import ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
+from viewloom.metrics import clustering_report
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
+from viewloom.study.cluster_names import default_names
 from viewloom.study.config.toml import Study
 from viewloom.study.design import Design
 from viewloom.study.notes import Note
@@ -117,7 +119,17 @@ class Results:
     def cluster_names(self) -> list[str]:
         """Names of the clusters for people: those that the study gives, else numbers from 1."""
         given = list(self.settings.get("cluster", {}).get("names", []))
-        return given or [str(j + 1) for j in range(self.model.n_clusters)]
+        return given or default_names(self.model.n_clusters)
+
+    @property
+    def agreement(self) -> dict[str, float] | None:
+        """Agreement of clusters and known diagnoses; None without two diagnoses."""
+        column, people = self.roles.diagnosis, self.participants
+        if column is None or people is None:
+            return None
+        known = people[column].notna().to_numpy()
+        y = people[column][known].astype(str).to_numpy()
+        return clustering_report(y, self.model.labels_[known]) if len(set(y)) > 1 else None
 
     @property
     def cluster_stability(self) -> pd.Series:

@@ -16,6 +16,7 @@ from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.report import summarize
 from viewloom.study.report.presence import shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain
+from viewloom.study.report.regions import region_names
 from viewloom.study.results import Roles
 
 
@@ -141,7 +142,7 @@ class TestCautions:
     def test_unstable_clusters(self, results):
         shaky = Stability(pd.Series([0.9, 0.55, 0.7]), results.stability.subjects, 0.4)
         said = doubts(replace(results, stability=shaky))["Unstable clusters"]
-        assert said.startswith("Cluster 1 is unstable and Cluster 2 is doubtful.")
+        assert said.startswith("Cluster 2 is unstable and Cluster 3 is doubtful.")
         assert "is 0.40" in said
 
     def test_site_and_covariates(self, results):
@@ -168,9 +169,8 @@ class TestCautions:
             replace(results, views=Views(results.views, present=present | ~present.any(axis=1)[:, None]))
         )
         assert "Many subjects lack fdg (about 50% of them)" in said["Missing views"]
-        assert said["Missing views differ between clusters"].startswith(
-            "The proportion of subjects without fdg"
-        )
+        uneven = said["Missing views differ between clusters"]
+        assert "fdg is missing in nearly all of cluster 1, few of cluster 2 and " in uneven
 
 
 class TestPrivacy:
@@ -192,8 +192,10 @@ class TestPrivacy:
         assert [card["share"] for card in told["clusters"]] == ["55%", None, None]
         assert told["clusters"][2]["traits"] == ["Too small to be described: fewer than 11 subjects."]
         assert told["clusters"][2]["stability"] is None
-        assert set(table(told, "features-1")["cluster 2 (SD)"]) == {"\N{EN DASH}"}
-        assert not table(told, "pairs")["clusters"].str.contains("2").any()
+        assert set(table(told, "features-1")["cluster 3 (SD)"]) == {"\N{EN DASH}"}
+        assert not table(told, "pairs")["clusters"].str.contains("3").any()
+        crossed = table(told, "diagnosis").iloc[:, 1:].to_numpy().ravel()
+        assert not [text for text in crossed if re.match(r"([1-9]|10)( |$)", text)]
         for shown in told["tables"]:
             for row in shown["rows"]:
                 counts = (
@@ -245,3 +247,31 @@ class TestPrivacy:
 
 def counted(head):
     return head["label"] in ("subjects", "all", "followed up", "events", "missing values")
+
+
+def test_diagnosis_by_cluster_has_totals_and_agreement(results):
+    told = summarize(results)
+    crossed = table(told, "diagnosis")
+    profile = table(told, "profile").query("variable == 'diagnosis'")
+    assert crossed.iloc[-1].tolist() == ["all", *(str(size) for size in results.sizes), "120"]
+    assert crossed.iloc[:-1, 1:].to_numpy().tolist() == profile.iloc[:, 2:].to_numpy().tolist()
+    about = next(shown["about"] for shown in told["tables"] if shown["id"] == "diagnosis")
+    assert f"adjusted Rand index {results.agreement['ARI']:.2f}" in about
+    assert any(
+        sentence.startswith("Agreement of the clusters with diagnosis") for sentence in told["in_short"]
+    )
+
+
+def test_regions_have_full_names():
+    names = {
+        "lh_bankssts_thickness": "left banks of superior temporal sulcus, thickness",
+        "Right-Thalamus-Proper": "right thalamus",
+        "ctx-rh-insula": "right insula",
+        "LeftHippocampus_volume": "left hippocampus, volume",
+        "RInfFrontal_Oper": "right inferior frontal, opercular part",
+        "lingual": "lingual",
+        "rs429358": None,
+        "lh_age": None,
+    }
+    assert region_names(list(names)) == list(names.values())
+    assert region_names(["lh_insula", "L_insula", "insula"]) == [None, None, "insula"]

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from viewloom.study import readers
+from viewloom.study.cluster_names import name_problems
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, messages
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
@@ -84,6 +85,7 @@ def parse_study(text: str, path: Path) -> Study:
             _model_problems(study),
             _preparation_problems(study),
             _cluster_problems(study),
+            _name_problems(study),
         )
         problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
@@ -260,3 +262,10 @@ def _cluster_problems(study: Study) -> Iterator[Problem]:
             ("cluster", "sensitivity"),
             "'with-controls' needs rules: without include or exclude the controls are clustered already",
         )
+
+
+def _name_problems(study: Study) -> Iterator[Problem]:
+    """Names of clusters that cannot be used."""
+    if study.cluster.names:
+        for problem in name_problems(study.cluster.names, study.model.n_clusters):
+            yield Problem(("cluster", "names"), problem)

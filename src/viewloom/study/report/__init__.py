@@ -10,14 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viewloom.runtime.files import PRIVATE, atomic_write
-from viewloom.study.report.figures import figures
+from viewloom.study.report.drawings import figure_data
+from viewloom.study.report.figures import figures, inline_figures, write_figure
 from viewloom.study.report.html import to_html
-from viewloom.study.report.summarize import summarize
+from viewloom.study.report.summarize import summarize, unnamed_summary
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
-__all__ = ["figures", "summarize", "to_html", "write_report"]
+__all__ = [
+    "figure_data",
+    "figures",
+    "inline_figures",
+    "summarize",
+    "to_html",
+    "unnamed_summary",
+    "write_figure",
+    "write_report",
+]
 
 
 def write_report(results: Results, path: str | os.PathLike[str], *, subjects: bool = False) -> Path:

@@ -50,9 +50,9 @@ def _weights(results: Results, found: Findings) -> list[Caption]:
 def _contributions(results: Results, found: Findings) -> list[Caption]:
     if results.views.n_views == 1 or found.secret.all():
         return []
-    main = found.moved.dropna(how="all").idxmax(axis=1)
+    main = _by_name(results, found.moved.dropna(how="all").idxmax(axis=1))
     alt = "View that each cluster depends on most: " + joined(
-        f"cluster {j} {plain(v)}" for j, v in main.items()
+        f"cluster {name} {plain(view)}" for name, view in main.items()
     )
     return [_figure("contributions", "Dependence of clusters on views", CONTRIBUTIONS, f"{alt}.")]
 
@@ -69,23 +69,24 @@ def _agreement(results: Results, found: Findings) -> list[Caption]:
 def _certainty(results: Results, found: Findings) -> list[Caption]:
     if found.secret.all():
         return []
-    medians = certainty(results, found)[0.5]
-    alt = f"Median of the largest membership: {_listed(medians.to_dict(), percent, 'cluster ')}."
+    medians = _by_name(results, certainty(results, found)[0.5])
+    alt = f"Median of the largest membership: {_listed(medians, percent, 'cluster ')}."
     return [_figure("certainty", "Certainty of cluster assignment", CERTAINTY, alt)]
 
 
 def _profiles(results: Results, found: Findings) -> list[Caption]:
     return [
-        _figure("profiles", f"Cluster profiles in {plain(view)}", PROFILES, _profile_alt(means[:TOP]), a)
+        _figure("profiles", f"Cluster profiles in {plain(view)}", PROFILES, _profile_alt(results, means), a)
         for a, (view, means) in enumerate(found.profiles.items())
         if means.notna().to_numpy().any()
     ]
 
 
-def _profile_alt(means: pd.DataFrame) -> str:
-    known = [(name, j, z) for j in means for name, z in means[j].items() if np.isfinite(z)]
+def _profile_alt(results: Results, means: pd.DataFrame) -> str:
+    top = means[:TOP].set_axis(results.cluster_names, axis=1)
+    known = [(name, cluster, z) for cluster in top for name, z in top[cluster].items() if np.isfinite(z)]
     far = sorted(known, key=lambda item: -abs(item[2]))[:NAMED]
-    named = (f"{plain(name, 40)} in cluster {j} {signed(z)} SD" for name, j, z in far)
+    named = (f"{plain(name, 40)} in cluster {cluster} {signed(z)} SD" for name, cluster, z in far)
     return f"Largest deviations from the mean: {joined(named)}."
 
 
@@ -118,7 +119,7 @@ def _survival(results: Results, found: Findings) -> list[Caption]:
     medians = found.conversion.summary.loc[
         found.conversion.summary["n"] >= results.min_cell, "median"
     ].dropna()
-    times = _listed(medians.to_dict(), lambda time: f"{time:.1f}", "cluster ")
+    times = _listed(_by_name(results, medians), lambda time: f"{time:.1f}", "cluster ")
     alt = f"Median time to the event: {times}." if len(medians) else "Fewer than half had the event."
     event = plain(results.roles.survival[1])
     return [_figure("survival", f"Time to {event}", SURVIVAL, alt + test)]
@@ -152,6 +153,12 @@ def _objective(results: Results, found: Findings) -> list[Caption]:
     return [_figure("objective", "Convergence", OBJECTIVE, alt)]
 
 
+def _by_name(results: Results, values: pd.Series) -> dict[str, Any]:
+    """Values of clusters by their names."""
+    names = [results.cluster_names[j] for j in values.index]
+    return dict(zip(names, values, strict=True))
+
+
 def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:
     return joined(f"{prefix}{plain(name, 40)} {shown(value)}" for name, value in values.items())
 
@@ -177,8 +184,9 @@ PROFILES = (
     "subjects: orange is below the mean, purple above. Empty cells: too few subjects to show."
 )
 IMPORTANCE = (
-    "Features in order of importance, the most important at the top, and their importance in each cluster. "
-    "The narrow strip shows all features of the view."
+    "Features in order of importance, the most important at the top. Colours give the importance in each "
+    "cluster, whatever its direction, relative to the largest of the view: yellow is more important. The "
+    "narrow strip shows all features of the view."
 )
 ASSOCIATIONS = (
     "Effect size of the difference between clusters, by variable; blue where the difference is significant."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
 from viewloom.study.notes import shown_count
-from viewloom.study.report.findings import Findings
+from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
 
@@ -62,7 +63,7 @@ def _site(results: Results, found: Findings) -> str | None:
 def _unstable(results: Results, found: Findings) -> str | None:
     verdicts = results.stability.clusters.map(verdict)
     parts = [
-        f"{_clusters(list(verdicts.index[verdicts == one]))} {one}"
+        f"{_clusters(results, verdicts.index[verdicts == one])} {one}"
         for one in ("unstable", "doubtful")
         if (verdicts == one).any()
     ]
@@ -82,8 +83,8 @@ def _small(results: Results, found: Findings) -> str | None:
     if not small:
         return None
     return (
-        f"{_clusters(small)} very small (fewer than {least:.0f} of {total} subjects). A few outliers or an "
-        "error in the data can form a cluster of their own: examine these subjects first."
+        f"{_clusters(results, small)} very small (fewer than {least:.0f} of {total} subjects). A few "
+        "outliers or an error in the data can form a cluster of their own: examine these subjects first."
     )
 
 
@@ -148,15 +149,36 @@ def _uneven(results: Results, found: Findings) -> str | None:
     strong = table[(table["q"] < 0.05) & (table["effect"] > UNEVEN)]
     if strong.empty:
         return None
-    named = joined(plain(name) for name in strong["variable"])
+    shares = " ".join(_lacking(results, found, str(name)) for name in strong["variable"])
     return (
-        f"The proportion of subjects without {named} differs between the clusters. The clusters may partly "
-        "reflect who was examined: check that they persist among subjects who have every view."
+        f"The proportion of subjects who lack a view differs between the clusters. {shares} The clusters may "
+        "partly reflect who was examined: check that they persist among subjects who have every view."
     )
 
 
-def _clusters(numbers: list[int]) -> str:
-    return f"Cluster {numbers[0]} is" if len(numbers) == 1 else f"Clusters {joined(map(str, numbers))} are"
+def _lacking(results: Results, found: Findings, view: str) -> str:
+    """The share of subjects of each cluster who lack a view, in steps of 5 %, without small counts."""
+    lacks = ~results.views.present[:, results.views.index(view)]
+    counts = np.bincount(results.model.labels_[lacks], minlength=results.model.n_clusters)
+    rough = {j: _rough(int(counts[j]), int(found.sizes[j]), results.min_cell) for j in clusters_of(found)}
+    shares = (f"{share} of cluster {results.cluster_names[j]}" for j, share in rough.items())
+    return f"{plain(view)} is missing in {joined(shares)}."
+
+
+def _rough(count: int, total: int, min_cell: int) -> str:
+    """A share of subjects without small counts.
+
+    >>> _rough(3, 90, 11), _rough(33, 90, 11), _rough(85, 90, 11)
+    ('few', 'about 35%', 'nearly all')
+    """
+    if count < min_cell:
+        return "few"
+    return "nearly all" if total - count < min_cell else f"about {round(20 * count / total) / 20:.0%}"
+
+
+def _clusters(results: Results, numbers: Iterable[int]) -> str:
+    names = [results.cluster_names[j] for j in numbers]
+    return f"Cluster {names[0]} is" if len(names) == 1 else f"Clusters {joined(names)} are"
 
 
 def _stability_unknown(results: Results, found: Findings) -> str | None:

@@ -30,7 +30,8 @@ def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
 def _card(results: Results, found: Findings, j: int) -> dict[str, Any]:
     jaccard, size = float(results.cluster_stability[j]), found.shown_sizes[j]
     return {
-        "cluster": j,
+        "number": str(j + 1),
+        "cluster": results.cluster_names[j],
         "size": str(size),
         "share": percent(size.value / found.sizes.sum()) if isinstance(size, Known) else None,
         "stability": None if found.secret[j] or np.isnan(jaccard) else round(jaccard, 2),

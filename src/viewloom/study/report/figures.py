@@ -1,33 +1,33 @@
-"""The figures of a report: those of `plotting` and `clinical_plots`, in a form that may be shared.
+"""The figures of a report, drawn from their plain data: those of `plotting` and `clinical_plots`.
 
-Names are shortened, small counts are removed, and nothing is drawn per subject.
+The data come from `viewloom.study.report.drawings`, and are stored with the report; names of clusters are not
+part of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from textwrap import wrap
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import Hidden, Known, Shown
-from viewloom.study.report.captions import TOP, certainty
+from viewloom.clinical import Conversion
+from viewloom.study.report.captions import QUANTILES
 from viewloom.study.report.drawable import check_installed
-from viewloom.study.report.findings import Findings, findings
-from viewloom.study.report.presence import complete, patterns_of, shown_patterns, view_sizes
-from viewloom.study.report.privacy import plain
+from viewloom.study.report.drawings import Data, figure_data
 from viewloom.study.report.svg import STYLE, inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from viewloom.study.results import Results
 
-HEAD, TAIL = 13, 10  # letters of a long name beside a figure; together they fit on a line
-MOST_PATTERNS = 14  # of views that are drawn
+Names = Sequence[str]
 BLACK = "#010101"  # text on heat maps, which stays black on dark screens
 
 
@@ -45,164 +45,168 @@ def figures(results: Results, summary: dict[str, Any]) -> dict[str, str]:
     dict of str to str
         ``<svg>`` elements by the id of the figure. They hold no style, script or reference to elsewhere.
     """
-    check_installed()
-    from matplotlib import rc_context
+    return inline_figures(figure_data(results, summary), results.cluster_names)
 
+
+def inline_figures(parts: Mapping[str, Data], names: Names) -> dict[str, str]:
+    """``<svg>`` elements of the figures with these data, for HTML."""
+    with _drawing():
+        from matplotlib import rc_context
+
+        with rc_context(STYLE):
+            return {name: inline_svg(_figure(part, names), name) for name, part in parts.items()}
+
+
+def write_figure(part: Data, names: Names, path: Any, format: str, dpi: int) -> None:
+    """Draw a figure to a file."""
+    with _drawing():
+        from matplotlib import rc_context
+
+        with rc_context({"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "viewloom"}):
+            _figure(part, names).savefig(path, format=format, dpi=dpi, metadata=NO_DATE[format])
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    check_installed()
     from viewloom.plotting.style import for_files
 
-    found, drawn = findings(results), {}
-    with rc_context(STYLE), for_files():
-        for figure in summary["figures"]:
-            ax = DRAW[figure["kind"]](results, found, figure["view"])
-            canvas: Any = ax.figure
-            drawn[figure["id"]] = inline_svg(canvas, figure["id"])
-    return drawn
+    with for_files():
+        yield
 
 
-def _weights(results: Results, found: Findings, view: int | None) -> Axes:
+def _figure(part: Data, names: Names) -> Figure:
+    figure: Any = DRAW[part["kind"]](part["data"], names).figure
+    return figure
+
+
+def _weights(data: Data, names: Names) -> Axes:
     from viewloom.plotting.model import view_weights
 
-    names = pd.Index([_short(name) for name in results.model.view_names_])
-    return view_weights(pd.DataFrame([results.model.view_weights_], columns=names))
+    return view_weights(pd.DataFrame([data["weights"]], columns=pd.Index(data["views"])))
 
 
-def _objective(results: Results, found: Findings, view: int | None) -> Axes:
+def _objective(data: Data, names: Names) -> Axes:
     from viewloom.plotting.model import objective
 
-    ax = objective(results.model)
+    ax = objective(SimpleNamespace(history_={"objective": data["objective"]}, converged_=data["converged"]))
     ax.set_ylabel("objective")
     return ax
 
 
-def _contributions(results: Results, found: Findings, view: int | None) -> Axes:
-    from viewloom.plotting.model import view_contributions
+def _contributions(data: Data, names: Names) -> Axes:
+    """Means by cluster, as those of one sample per cluster."""
+    from viewloom.evaluation.inspection import ViewContributions
+    from viewloom.plotting.model import contribution_map
+    from viewloom.plotting.style import wrapped_names
 
-    moved, names = found.contributions, [_short(name) for name in results.model.view_names_]
-    change = np.where(found.secret[moved.labels][:, None], np.nan, moved.change)
-    ax = view_contributions(replace(moved, view_names=names, change=change))
-    rows = [f"{j} (n {_size(size)})" for j, size in enumerate(found.shown_sizes)]
-    ax.set_yticks(range(len(rows)), rows)
+    change = np.array(data["change"], dtype=float)
+    k = len(change)
+    sizes = zip(wrapped_names(names), data["sizes"], strict=True)
+    means = ViewContributions(data["views"], np.arange(k), np.eye(k), np.empty((0, k, k)), change)
+    ax = contribution_map(means, [f"{name} (n {size})" for name, size in sizes])
     _fixed_text(ax)
     return ax
 
 
-def _agreement(results: Results, found: Findings, view: int | None) -> Axes:
-    from viewloom.plotting.model import view_agreement
+def _agreement(data: Data, names: Names) -> Axes:
+    from viewloom.plotting.model import QUANTILES as SHOWN
+    from viewloom.plotting.model import agreement_rows
 
-    return view_agreement(
-        replace(found.contributions, view_names=[_short(name) for name in results.model.view_names_])
-    )
+    values = np.array(data["quantiles"], dtype=float)
+    return agreement_rows(pd.DataFrame(values, index=data["views"], columns=pd.Index(SHOWN)))
 
 
-def _certainty(results: Results, found: Findings, view: int | None) -> Axes:
+def _certainty(data: Data, names: Names) -> Axes:
     """Quantiles of the largest membership, by cluster."""
-    from viewloom.plotting.style import OKABE_ITO, PALE, axes_or_new, list_size, name_rows, set_labels
+    from viewloom.plotting.model import quantile_rows
+    from viewloom.plotting.style import shortened
 
-    table = certainty(results, found).iloc[::-1]
-    names = [f"cluster {j}" for j in table.index]
-    ax = axes_or_new(None, *list_size(names))
-    rows = np.arange(len(table))
-    ax.hlines(rows, table[0.1], table[0.9], color=PALE, linewidth=1.2)
-    ax.hlines(rows, table[0.25], table[0.75], color=OKABE_ITO[0], linewidth=4.0, alpha=0.5)
-    ax.plot(table[0.5], rows, "o", color=OKABE_ITO[0], markersize=5)
-    name_rows(ax, names, rows)
-    ax.set_xlim(0.0, 1.02)
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    clearest = f"{names[int(table[0.5].argmax())].capitalize()} has the most certain assignments"
-    set_labels(ax, clearest, "largest membership (median, quartiles, 10-90 %)", "")
-    return ax
+    rows = [f"cluster {names[j]}" for j in data["clusters"]]
+    table = pd.DataFrame(data["quantiles"], index=rows, columns=pd.Index(QUANTILES), dtype=float)
+    clearest = shortened(table[0.5].idxmax(), 60).removeprefix("cluster ")
+    title = f"Cluster {clearest} has the most certain assignments"
+    return quantile_rows(table.iloc[::-1], title, "largest membership (median, quartiles, 10-90 %)")
 
 
-def _profiles(results: Results, found: Findings, view: int | None) -> Axes:
+def _profiles(data: Data, names: Names) -> Axes:
     from viewloom.plotting.features import cluster_profiles
 
-    return cluster_profiles(found.profiles[_view(results, view)][:TOP].rename(index=_short))
+    means = pd.DataFrame(np.array(data["means"], dtype=float), index=data["features"])
+    return cluster_profiles(means, names=names)
 
 
-def _importance(results: Results, found: Findings, view: int | None) -> Axes:
-    from viewloom.plotting.features import feature_importance
+def _importance(data: Data, names: Names) -> Axes:
+    from viewloom.plotting.features import ImportanceMap
 
-    ranked = results.importance[_view(results, view)]
-    shown = ranked.assign(feature=[_short(name) for name in ranked["feature"]])
-    shown.attrs = ranked.attrs
-    return feature_importance(shown, top=TOP)
+    values, strip = np.array(data["values"], dtype=float), np.array(data["strip"], dtype=float)
+    return ImportanceMap(data["features"], values, strip, data["total"], data["half"]).draw(None, names)
 
 
-def _associations(results: Results, found: Findings, view: int | None) -> Axes:
+def _associations(data: Data, names: Names) -> Axes:
     from viewloom.plotting.clinical import association_bars
 
-    return association_bars(found.associations.assign(variable=found.associations["variable"].map(_short)))
+    columns = ("variable", "kind", "significant", "effect", "p", "q")
+    return association_bars(pd.DataFrame({name: data[name] for name in columns}))
 
 
-def _survival(results: Results, found: Findings, view: int | None) -> Axes:
+def _survival(data: Data, names: Names) -> Axes:
     from matplotlib.figure import Figure
 
-    from viewloom.plotting.clinical import survival_curves
+    from viewloom.plotting.clinical import curve_names, survival_curves
+    from viewloom.plotting.style import text_width
 
-    assert found.conversion is not None  # or there is no caption
-    names = len(found.conversion.summary)
-    ax = Figure(figsize=(4.0, 2.6 + 0.15 * names), layout="constrained").subplots()
-    return survival_curves(found.conversion, ax, min_cell=results.min_cell)
+    clusters, least = data["clusters"], data["min_cell"]
+    beside = text_width(curve_names(names)) / 72.0
+    size = max(4.0, 2.6 + 2 * beside), 2.6 + 0.15 * len(clusters)
+    ax = Figure(figsize=size, layout="constrained").subplots()
+    curves = pd.DataFrame(data["curves"]).astype({"low": float, "high": float}).assign(at_risk=least)
+    counts = [[0 if n is None else n for n in row] for row in data["at_risk"]]
+    found = Conversion(
+        summary=pd.DataFrame(index=pd.Index(clusters)),
+        curves=curves,
+        at_risk=pd.DataFrame(counts, index=pd.Index(data["times"], name="time"), columns=clusters),
+        statistic=np.nan,
+        df=len(clusters) - 1,
+        p=np.nan if data["p"] is None else data["p"],
+        pairs=pd.DataFrame(),
+        missing=0,
+    )
+    return survival_curves(found, ax, min_cell=least, names=names)
 
 
-def _numbers(results: Results, found: Findings, view: int | None) -> Axes:
+def _numbers(data: Data, names: Names) -> Axes:
     from viewloom.plotting.model import stability
 
-    return stability(results.numbers)
+    table = pd.DataFrame(data["table"]).astype(float).astype({"k": int})
+    return stability(SimpleNamespace(table=table, recommended=data["recommended"]))
 
 
-def _comparison(results: Results, found: Findings, view: int | None) -> Axes:
+def _comparison(data: Data, names: Names) -> Axes:
+    from viewloom.evaluation.comparison import SCORES, Comparison
     from viewloom.plotting.model import comparison
 
-    assert results.comparison is not None
-    runs = results.comparison.runs
-    return comparison(replace(results.comparison, runs=runs.assign(method=runs["method"].map(_short))))
+    runs = pd.DataFrame(data["runs"]).astype(dict.fromkeys(SCORES, float))
+    return comparison(Comparison(runs.assign(seconds=np.nan, iterations=np.nan)))
 
 
-def _overlaps(results: Results, found: Findings, view: int | None) -> Axes:
+def _overlaps(data: Data, names: Names) -> Axes:
     """Patterns of views; bars whose counts are hidden are hatched, all of one height."""
     from viewloom.study.overlaps import overlaps
 
-    counts = patterns_of(results)[:MOST_PATTERNS]
-    sizes = shown_patterns(results)[:MOST_PATTERNS]
-    heights = [n.value if isinstance(n, Known) else results.min_cell for n in sizes]
-    views = zip(results.views.names, view_sizes(results), strict=True)
-    rows = [f"{_short(name)} ({size})" for name, size in views]
-    table = pd.DataFrame({"subjects": 0}, index=pd.Index(rows))
-    drawn = pd.Series(heights, index=counts.index)
-    ax = overlaps(replace(results.check, n_subjects=len(results.views), views=table, overlaps=drawn))
-    for bar, label, count in zip(ax.patches, ax.texts, sizes, strict=False):
-        label.set_text(str(count))
-        if isinstance(count, Hidden):
+    views = pd.DataFrame({"subjects": 0}, index=pd.Index(data["views"]))
+    patterns = pd.MultiIndex.from_tuples([tuple(pattern) for pattern in data["patterns"]])
+    heights = pd.Series(data["heights"], index=patterns)
+    shown: Any = SimpleNamespace(n_subjects=data["subjects"], views=views, overlaps=heights)
+    ax = overlaps(shown)
+    for bar, label, size, hides in zip(ax.patches, ax.texts, data["sizes"], data["hidden"], strict=False):
+        label.set_text(size)
+        if hides:
             bar.set(hatch="////", fill=False, edgecolor=bar.get_facecolor(), linewidth=0.5)
-    ax.set_yticks(range(len(rows)), rows, parse_math=False)
-    title = f"{complete(results)} of {len(results.views)} subjects have every view"
+    ax.set_yticks(range(len(data["views"])), data["views"], parse_math=False)
+    title = f"{data['complete']} of {data['subjects']} subjects have every view"
     ax.set_title("\n".join(wrap(title, 28)), loc="left", fontsize=8)
     return ax
-
-
-def _short(name: Any) -> str:
-    """A name that fits on a line; long names keep their beginning and end.
-
-    >>> _short("rh_rostralanteriorcingulate_thickness")
-    'rh_rostralant…_thickness'
-    """
-    text = plain(name, 200)
-    return text if len(text) <= HEAD + 1 + TAIL else f"{text[:HEAD]}…{text[-TAIL:]}"
-
-
-def _size(size: Shown) -> str:
-    """A count for ``n = 12`` or ``n < 11``.
-
-    >>> _size(Known(12)), _size(Hidden("<", 11))
-    ('= 12', '< 11')
-    """
-    return f"= {size}" if isinstance(size, Known) else f"{size.sign} {size.bound}"
-
-
-def _view(results: Results, view: int | None) -> str:
-    assert view is not None
-    return results.model.view_names_[view]
 
 
 def _fixed_text(ax: Axes) -> None:
@@ -212,7 +216,12 @@ def _fixed_text(ax: Axes) -> None:
             text.set_color(BLACK)
 
 
-DRAW: dict[str, Callable[[Any, Findings, int | None], Axes]] = {
+NO_DATE: dict[str, dict[str, None]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
+DRAW: dict[str, Callable[[Data, Names], Axes]] = {
     "weights": _weights,
     "contributions": _contributions,
     "agreement": _agreement,

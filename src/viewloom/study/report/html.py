@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from viewloom.runtime.errors import InputError, MissingPackageError
+from viewloom.study.cluster_names import resolved
 
 TEMPLATE, CSS, SCRIPT = "report.html.j2", "report.css", "report.js"
 
@@ -42,7 +43,8 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     css, script = _asset(CSS), _asset(SCRIPT)
     page = pages.from_string(_asset(TEMPLATE))
     try:
-        return page.render(summary, drawn=figures, css=css, script=script, policy=policy(css, script))
+        content = resolved(dict(summary), summary.get("cluster_names", []))
+        return page.render(content, drawn=figures, css=css, script=script, policy=policy(css, script))
     except TemplateError as error:
         raise InputError(f"This is not the summary of a run: {error}") from error
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
 from viewloom.runtime.visible import visible
+from viewloom.study.cluster_names import PLACEHOLDER
 
 Array = np.ndarray
 ABOUT = "about "
@@ -25,12 +26,13 @@ def plain(name: Any, most: int = LONGEST) -> str:
     r"""A name from a file as one line of printable text.
 
     Invisible characters, such as those that change the direction of text, are shown as escapes; long names
-    are shortened.
+    are shortened. Placeholders for names of clusters are kept.
 
     >>> plain("left\u202ethgir"), plain(" a\n b "), plain("x" * 10_000, 8)
     ('left\\u202ethgir', 'a b', 'xxxxxxx…')
     """
-    shown = visible(" ".join(str(name)[: 4 * most].split()))
+    parts = PLACEHOLDER.split(" ".join(str(name)[: 4 * most].split()))
+    shown = "".join(part if PLACEHOLDER.fullmatch(part) else visible(part) for part in parts)
     return (shown if len(shown) <= most else f"{shown[: most - 1]}…") or "(unnamed)"
 
 

@@ -34,6 +34,7 @@ def in_short(results: Results, found: Findings) -> list[str]:
         _counts(results, found),
         _weights(results),
         _agreement(found),
+        _diagnosis(results),
         _differences(found),
         _events(results, found),
         _stability(results),
@@ -123,6 +124,16 @@ def _agreement(found: Findings) -> str:
     return (
         "Agreement of each view with the other views, from 0 (chance) to 1 (complete), with 95% interval: "
         f"{', '.join(values)}{rest}.{unclear}"
+    )
+
+
+def _diagnosis(results: Results) -> str:
+    scores, column = results.agreement, results.roles.diagnosis
+    if scores is None or column is None:
+        return ""
+    return (
+        f"Agreement of the clusters with {plain(column)}: adjusted Rand index {scores['ARI']:.2f}, "
+        f"normalised mutual information {scores['NMI']:.2f} (1 is perfect, 0 is none)."
     )
 
 

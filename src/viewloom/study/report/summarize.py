@@ -7,10 +7,12 @@ quantiles and shares.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from viewloom.study.cluster_names import placeholders, resolved
 from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
@@ -38,13 +40,21 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``design`` (sentences
-        and tables, or None), ``clusters``, ``cautions``,
-        ``limits``, ``figures`` (heading, caption and alternative text of each), ``tables``, ``subjects``
-        (a table, or None), ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
+        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``design`` (sentences and
+        tables, or None), ``clusters``, ``cautions``, ``limits``, ``cluster_names``, ``figures`` (heading,
+        caption and alternative text of each), ``tables``, ``subjects`` (a table, or None), ``notes``,
+        ``settings``, ``versions``, ``seed`` and ``inputs``.
     """
-    found = findings(results)
+    return resolved(unnamed_summary(results, subjects=subjects), results.cluster_names)
+
+
+def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, Any]:
+    """`summarize` with a placeholder wherever the name of a cluster belongs; see `cluster_names.resolved`."""
+    found, settings, names = findings(results), results.settings, results.cluster_names
+    unnamed = {**settings.get("cluster", {}), "names": placeholders(results.model.n_clusters)}
+    results = replace(results, settings={**settings, "cluster": unnamed})
     return {
+        "cluster_names": names,
         "title": plain(results.name),
         "min_cell": results.min_cell,
         "in_short": in_short(results, found),
@@ -56,7 +66,7 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
         "tables": tables(results, found),
         "subjects": subject_table(results) if subjects else None,
         "notes": [*_notes(results), *_left_out(found.left_out)],
-        "settings": [[plain(key), _value(value)] for key, value in flat(results.settings)],
+        "settings": [[plain(key), _value(value)] for key, value in flat(settings)],
         "versions": [[plain(name), plain(version)] for name, version in results.versions.items()],
         "seed": int(results.seed),
         "inputs": [[plain(without_folders(str(file))), digest] for file, digest in results.inputs.items()],

@@ -13,6 +13,7 @@ from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import MOST_FEATURES, Findings
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain, shown_sizes
+from viewloom.study.report.regions import region_names
 from viewloom.study.report.sentences import joined, verdict
 from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
 
@@ -37,17 +38,17 @@ def subject_table(results: Results) -> Table:
     rows = [
         [
             text(plain(ids[i])),
-            number(model.labels_[i], 0),
+            text(results.cluster_names[model.labels_[i]]),
             *(number(u) for u in model.memberships_[i]),
             number(stable[i]),
             text(", ".join(plain(name) for name, has in zip(results.views.names, row, strict=True) if has)),
         ]
         for i, row in enumerate(present)
     ]
-    numbers = [f"membership {j}" for j in range(model.n_clusters)]
+    numbers = [f"membership {name}" for name in results.cluster_names]
     columns = [
         ("subject", 0),
-        ("cluster", 1),
+        ("cluster", 0),
         *((name, 1) for name in numbers),
         ("stability", 1),
         ("views", 0),
@@ -59,7 +60,7 @@ def _clusters_table(results: Results, found: Findings) -> list[Table]:
     stable = results.cluster_stability
     rows = [
         [
-            number(j, 0),
+            text(results.cluster_names[j]),
             shown(found.shown_sizes[j]),
             number(np.nan if found.secret[j] else stable[j]),
             text(verdict(stable[j])),
@@ -68,7 +69,7 @@ def _clusters_table(results: Results, found: Findings) -> list[Table]:
         for j in range(len(found.sizes))
     ]
     views = [(f"without {plain(name, 30)}", 1) for name in found.moved.columns]
-    columns = [("cluster", 1), ("subjects", 1), ("stability", 1), ("verdict", 0), *views]
+    columns = [("cluster", 0), ("subjects", 1), ("stability", 1), ("verdict", 0), *views]
     return [table_of("clusters", "Clusters", CLUSTERS, columns, rows)]
 
 
@@ -133,7 +134,7 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
     rows = [
         [
             text(plain(row["variable"])),
-            text(f"{row['cluster']} and {row['other']}"),
+            text(" and ".join(results.cluster_names[row[name]] for name in ("cluster", "other"))),
             text(row["test"]),
             text(PAIR_EFFECTS.get(row["test"], "Cramer's V")),
             number(row["effect"]),
@@ -154,7 +155,7 @@ def _profile_table(results: Results, found: Findings) -> list[Table]:
         [text(plain(name)), text(plain(value, 40)), *(shown(cell) for cell in cells)]
         for (name, value), cells in zip(found.profile.index, found.profile.to_numpy(), strict=True)
     ]
-    clusters = [(f"cluster {name}" if name != "all" else "all", 1) for name in found.profile.columns]
+    clusters = _profile_columns(results, found)
     return [
         table_of(
             "profile",
@@ -164,6 +165,29 @@ def _profile_table(results: Results, found: Findings) -> list[Table]:
             rows,
         )
     ]
+
+
+def _profile_columns(results: Results, found: Findings) -> list[tuple[str, int]]:
+    """The columns of the profile: clusters with subjects, and all subjects."""
+    present = [name for j, name in enumerate(results.cluster_names) if found.sizes[j]]
+    return [*((f"cluster {name}", 1) for name in present), ("all", 1)]
+
+
+def _diagnosis_table(results: Results, found: Findings) -> list[Table]:
+    """Diagnoses in clusters, with totals: the cells of the profile, so that nothing can be subtracted."""
+    column, scores = results.roles.diagnosis, results.agreement
+    if scores is None or column not in found.profile.index.get_level_values("variable"):
+        return []
+    cells = found.profile.xs(column, level="variable")
+    rows = [
+        [text(plain(value, 40)), *map(shown, row)]
+        for value, row in zip(cells.index, cells.to_numpy(), strict=True)
+    ]
+    sizes = found.profile.xs("subjects", level="variable").to_numpy()[0]
+    rows.append([text("all"), *map(shown, sizes)])
+    about = DIAGNOSIS.format(**{name: f"{score:.2f}" for name, score in scores.items()})
+    columns = [(plain(column), 0), *_profile_columns(results, found)]
+    return [table_of("diagnosis", f"Clusters and {plain(column)}", about, columns, rows)]
 
 
 def _conversion_table(results: Results, found: Findings) -> list[Table]:
@@ -176,14 +200,14 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
     few = (summary["n"] < results.min_cell).to_numpy()
     rows = [
         [
-            number(cluster, 0),
+            text(results.cluster_names[cluster]),
             shown(followed[i]),
             shown(converted[cluster]),
             number(np.nan if few[i] else summary.loc[cluster, "median"]),
         ]
         for i, cluster in enumerate(summary.index)
     ]
-    columns = [("cluster", 1), ("followed up", 1), ("events", 1), ("median time", 1)]
+    columns = [("cluster", 0), ("followed up", 1), ("events", 1), ("median time", 1)]
     return [table_of("conversion", "Time to the event", CONVERSION, columns, rows)]
 
 
@@ -220,17 +244,24 @@ def _feature_tables(results: Results, found: Findings) -> list[Table]:
 
 def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     ranked, means = results.importance[view], found.profiles[view].to_numpy()
+    names = [str(name) for name in ranked["feature"][: len(means)]]
+    regions = region_names(names)
+    known = any(regions)
     rows = [
-        [text(plain(name)), number(i + 1, 0), number(value, 4), *(number(z) for z in means[i])]
-        for i, (name, value) in enumerate(
-            zip(ranked["feature"][: len(means)], ranked["importance"], strict=False)
-        )
+        [
+            text(plain(name)),
+            number(i + 1, 0),
+            number(value, 4),
+            *(number(z) for z in means[i]),
+            *([text(regions[i] or "")] * known),
+        ]
+        for i, (name, value) in enumerate(zip(names, ranked["importance"], strict=False))
     ]
-    clusters = [(f"cluster {j} (SD)", 1) for j in range(means.shape[1])]
+    clusters = [(f"cluster {name} (SD)", 1) for name in results.cluster_names]
     about = FEATURES
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
-    columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters]
+    columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters, *[("region", 0)] * known]
     return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
 
 
@@ -263,6 +294,11 @@ PROFILE = "Mean (standard deviation), median, or number (share of the cluster). 
 CONVERSION = (
     "Subjects with a known time and event. No median where fewer than half had the event. " + SMALL_COUNTS
 )
+DIAGNOSIS = (
+    "Number of subjects (share of the cluster). Agreement of clusters and diagnosis, which was not used to "
+    "form the clusters: adjusted Rand index {ARI} (0 is chance, 1 is perfect), normalised mutual information "
+    "{NMI}, accuracy {Acc} if each cluster stands for one diagnosis. " + SMALL_COUNTS
+)
 COMPARISON = (
     "Agreement of the clusters of each method with the diagnosis, which no method uses unless marked oracle: "
     "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
@@ -275,10 +311,10 @@ NUMBERS = (
     "where it is more stable than that."
 )
 FEATURES = (
-    "Importance: the influence of the feature on the clusters. The last columns give its mean in each "
+    "Importance: the influence of the feature on the clusters. The columns of clusters give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
 )
 TABLES = (
-    _clusters_table, _views_table, _associations_table, _pairs_table, _profile_table, _conversion_table,
-    _comparison_table, _numbers_table, _patterns_table, _feature_tables,
+    _clusters_table, _diagnosis_table, _views_table, _associations_table, _pairs_table, _profile_table,
+    _conversion_table, _comparison_table, _numbers_table, _patterns_table, _feature_tables,
 )  # fmt: skip

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from viewloom.study.results import Results, Roles
 from viewloom.study.run.analysis import analyse, prepare
+from viewloom.study.run.paper_figures import write_figures
 from viewloom.study.run.prediction import predict, write_predictions
-from viewloom.study.run.run_folder import rewrite_report, run_study, write
+from viewloom.study.run.renaming import rename
+from viewloom.study.run.run_folder import earlier_run, rewrite_report, run_study, write
 from viewloom.study.run.search import search
 
 __all__ = [
     "Results",
     "Roles",
     "analyse",
+    "earlier_run",
     "predict",
     "prepare",
+    "rename",
     "rewrite_report",
     "run_study",
     "search",
     "write",
+    "write_figures",
     "write_predictions",
 ]

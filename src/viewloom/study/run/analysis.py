@@ -24,6 +24,7 @@ from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note
+from viewloom.study.ordering import ordered
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
 from viewloom.study.run.design import design
@@ -91,6 +92,7 @@ def analyse(
     key = fingerprint(ready.views, settings, ready.data.inputs, versions())
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     model, warned = _fitted(ready, stages)
+    model, of_order = ordered(model, study, ready.data.participants, ready.raw and ready.raw.participants)
     return Results(
         name=study.name,
         model=model,
@@ -103,7 +105,7 @@ def analyse(
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *(Note((text,)) for text in warned)],
+        notes=[*ready.check.notes, *(Note((text,)) for text in warned), *of_order],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,11 @@ import pandas as pd
 from viewloom.data.views import Views
 from viewloom.models import persistence
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
+from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import PRIVATE, atomic_write
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.visible import visible
+from viewloom.study.cluster_names import default_names, name_problems
 from viewloom.study.cohort import load
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError, check_kind
@@ -24,7 +28,7 @@ from viewloom.study.run import tables
 Array = np.ndarray
 RARE = 0.01  # share of training subjects beyond the distance limit
 MODEL = "model.safetensors"
-PREPARATION, LIMITS = "preparation", "limits"
+PREPARATION, LIMITS, NAMES = "preparation", "limits", "cluster_names"
 
 
 def save_model(results: Results, path: Path) -> None:
@@ -32,6 +36,7 @@ def save_model(results: Results, path: Path) -> None:
     extra = {
         PREPARATION: results.preparation.settings(),
         LIMITS: distance_limits(results.model, results.views),
+        NAMES: results.cluster_names,
     }
     persistence.save(results.model, path, extra=extra, arrays=results.preparation.to_arrays(), mode=PRIVATE)
 
@@ -50,10 +55,11 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Per subject: id, label, memberships, confidence, ``distance``, ``far`` (yes or no), ``far_in`` (the
-        views in which it is far) and ``views_seen``. The distance in a view is the mean distance to the five
-        nearest training subjects, relative to the limit that 99 % of left-out training subjects stay below;
-        ``distance`` is the largest over views, and a subject is far from the training data if it exceeds 1.
+        Per subject: id, label (from 0), ``cluster`` (its name), memberships, confidence, ``distance``,
+        ``far`` (yes or no), ``far_in`` (the views in which it is far) and ``views_seen``. The distance in a
+        view is the mean distance to the five nearest training subjects, relative to the limit that 99 % of
+        left-out training subjects stay below; ``distance`` is the largest over views, and a subject is far
+        from the training data if it exceeds 1.
         ``attrs["notes"]`` has notes on what was left out or imputed.
 
     Examples
@@ -72,10 +78,10 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     >>> described = study.read_study(folder / "study.toml")
     >>> results = runs.run_study(described, folder / "results")
     >>> table = runs.predict(folder / "results", described)
-    >>> list(table.columns[:2]), len(table)
-    (['id', 'label'], 60)
+    >>> list(table.columns[:3]), len(table)
+    (['id', 'label', 'cluster'], 60)
     """
-    model, preparation, limits = _loaded(Path(path))
+    model, preparation, limits, cluster_names = _loaded(Path(path))
     needed = {view.name: set(view.features) for view in preparation.views}
     data = load(study, training=False, needed=needed)
     with one_thread():
@@ -86,6 +92,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     table = tables.subject_table(
         views,
         memberships,
+        cluster_names,
         distance=np.nanmax(ratio, axis=1),
         far=np.where((ratio > 1.0).any(axis=1), "yes", "no"),
         far_in=["; ".join(names[row > 1.0]) for row in ratio],
@@ -94,7 +101,8 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     return table
 
 
-def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
+def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float], list[str]]:
+    """The model, its preparation, the distance limits of its views and the names of its clusters."""
     path = path / MODEL if path.is_dir() else path
     check_kind(path)
     if not path.is_file():
@@ -104,9 +112,18 @@ def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, floa
         raise StudyError(f"{visible(path)}: the model has no preparation; use the {MODEL} of a run.")
     try:
         preparation = Preparation.from_arrays(extra[PREPARATION], arrays)
-        return model, preparation, {str(name): float(limit) for name, limit in extra[LIMITS].items()}
+        limits = {str(name): float(limit) for name, limit in extra[LIMITS].items()}
+        return model, preparation, limits, stored_names(extra, model.n_clusters)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise persistence.DamagedFile(f"{path.name} has a preparation that cannot be read.") from None
+
+
+def stored_names(extra: Mapping[str, Any], k: int) -> list[str]:
+    """The names of the clusters that are stored with a model; numbers from 1 in models without names."""
+    names = [str(name) for name in extra.get(NAMES, default_names(k))]
+    if list(name_problems(names, k)):
+        raise InputError("The names of the clusters are invalid.")
+    return names
 
 
 def distance_limits(model: KernelMultiviewNMF, views: Views) -> dict[str, float]:
@@ -155,4 +172,4 @@ def _is_predictions(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(24).startswith(b"id,label,membership_0")
+        return file.read(32).startswith((b"id,label,cluster,membership_0", b"id,label,membership_0"))

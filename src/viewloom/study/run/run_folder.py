@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from viewloom.runtime.errors import InputError
-from viewloom.runtime.files import PRIVATE, atomic_write, sync, writing
+from viewloom.runtime.files import PRIVATE, atomic_write, special, sync, writing
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.visible import visible
 from viewloom.study.config.toml import Study
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.results import Results
 from viewloom.study.run import tables
 from viewloom.study.run.analysis import analyse
 from viewloom.study.run.prediction import MODEL, save_model
-from viewloom.study.run.staging import RUN, Workplace, recover, workplace
+from viewloom.study.run.staging import RUN, Workplace, publish, workplace
 
-FORMAT = 1  # of run.json and summary.json
-LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
+FORMAT = 2  # of run.json and summary.json; 1 has no names of clusters and no data of figures
+LABELS, METRICS, REPORT, SUMMARY = "labels.csv", "metrics.json", "report.html", "summary.json"
+LONGEST_LINE = 300  # characters
 
 
 def run_study(
@@ -131,23 +133,60 @@ def rewrite_report(folder: str | os.PathLike[str]) -> Path:
     """
     from viewloom.study import report
 
-    source, target = Path(folder) / SUMMARY, Path(folder) / REPORT
+    content, target = stored(folder), Path(folder) / REPORT
+    with damaged(folder):
+        html = report.to_html(content["summary"], content["figures"])
+    with atomic_write(target, (Path(folder) / SUMMARY).stat().st_mode & 0o777) as part:
+        part.write_text(html, encoding="utf-8")
+    return target
+
+
+def stored(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of ``summary.json`` of a run folder."""
+    source = Path(folder) / SUMMARY
+    check_kind(source)
     if not source.is_file():
         raise StudyError(
             f"{visible(folder)}: not a run folder, since it has no {SUMMARY}; `viewloom fit` writes one."
         )
-    try:
-        content = json.loads(source.read_text(encoding="utf-8"))
+    with damaged(folder):
+        content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
         if content.get("format", FORMAT) > FORMAT:
             raise InputError("written by a later release")
-        html = report.to_html(content["summary"], content["figures"])
-    except (AttributeError, ValueError, KeyError, TypeError):
+        return content
+
+
+@contextmanager
+def damaged(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of damaged content into a StudyError."""
+    try:
+        yield
+    except StudyError:
+        raise
+    except (AttributeError, ValueError, KeyError, TypeError, IndexError, OverflowError):
         raise StudyError(
-            f"{visible(source)}: damaged or of another version; run `viewloom fit` again."
+            f"{visible(Path(folder) / SUMMARY)}: damaged or of another version; run `viewloom fit` again."
         ) from None
-    with atomic_write(target, source.stat().st_mode & 0o777) as part:
-        part.write_text(html, encoding="utf-8")
-    return target
+
+
+def earlier_run(folder: str | os.PathLike[str]) -> str | None:
+    """One line on the run that a folder has: study, time, seed and clusters; None without a run.
+
+    Examples
+    --------
+    >>> earlier_run("not a folder") is None
+    True
+    """
+    source = Path(folder) / RUN
+    if special(source):
+        return None
+    try:
+        about = json.loads(source.read_text(encoding="utf-8"))
+        clusters = about["settings"]["model"]["n_clusters"]
+        found = f"{about['study']!r}, finished {about['finished']}, seed {about['seed']}, {clusters} clusters"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return visible(found[:LONGEST_LINE])
 
 
 def _publish(
@@ -162,14 +201,7 @@ def _publish(
         for path in [*place.new.iterdir(), place.new]:
             sync(path)
     verify()
-    if place.target.exists():
-        place.target.rename(place.old)
-    try:
-        place.new.rename(place.target)
-    except OSError:
-        recover(place)
-        raise
-    sync(place.target.parent)
+    publish(place)
     return sorted(place.target.iterdir())
 
 
@@ -180,7 +212,7 @@ def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
     names = tables.file_names(list(results.importance))
     for name, frame in zip(names, results.importance.values(), strict=True):
         tables.write_csv(frame, folder / f"importance_{name}.csv")
-    tables.write_json(tables.metrics(results), folder / "metrics.json")
+    tables.write_json(tables.metrics(results), folder / METRICS)
 
 
 def _write_model(folder: Path, results: Results, subjects: bool) -> None:
@@ -190,12 +222,20 @@ def _write_model(folder: Path, results: Results, subjects: bool) -> None:
 def _write_report(folder: Path, results: Results, subjects: bool) -> None:
     from viewloom.study import report
 
-    summary = report.summarize(results, subjects=subjects)
-    figures = report.figures(results, summary)
-    content = {"format": FORMAT, "summary": summary, "figures": figures}
+    summary = report.unnamed_summary(results, subjects=subjects)
+    drawings = report.figure_data(results, summary)
+    write_content(folder, summary, drawings, PRIVATE if subjects else 0o666)
+
+
+def write_content(folder: Path, summary: dict[str, Any], drawings: dict[str, Any], mode: int) -> None:
+    """Write the report and its content: text with placeholders for names, and the data of the figures."""
+    from viewloom.study import report
+
+    figures = report.inline_figures(drawings, summary["cluster_names"])
+    content = {"format": FORMAT, "summary": summary, "figures": figures, "drawings": drawings}
     texts = {REPORT: report.to_html(summary, figures), SUMMARY: json.dumps(content, ensure_ascii=False)}
     for name, text in texts.items():
-        with atomic_write(folder / name, PRIVATE if subjects else 0o666) as part:
+        with atomic_write(folder / name, mode) as part:
             part.write_text(text, encoding="utf-8")
 
 
@@ -210,6 +250,7 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
         "study": results.name,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": results.seed,
+        "cluster_names": results.cluster_names,
         "settings": results.settings,
         "single_subjects_in_report": subjects,
         "versions": results.versions,

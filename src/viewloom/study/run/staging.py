@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from viewloom.runtime.files import special
+from viewloom.runtime.files import special, sync
 from viewloom.runtime.visible import visible
 from viewloom.study.errors import StudyError
 
@@ -181,6 +181,18 @@ def recover(place: Workplace) -> None:
         place.old.rename(place.target)
     for remains in (place.old, place.new):
         shutil.rmtree(remains, ignore_errors=True)
+
+
+def publish(place: Workplace) -> None:
+    """Replace the run folder by the new one, which must be complete and on disk."""
+    if place.target.exists():
+        place.target.rename(place.old)
+    try:
+        place.new.rename(place.target)
+    except OSError:
+        recover(place)
+        raise
+    sync(place.target.parent)
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -15,7 +15,6 @@ import pandas as pd
 
 from viewloom.data.views import Views
 from viewloom.evaluation.comparison import SCORES
-from viewloom.metrics import clustering_report
 from viewloom.study.results import Results
 
 Array = np.ndarray
@@ -25,26 +24,30 @@ DIGITS = 10  # significant digits of numbers
 LONGEST = 150  # bytes of a view's name in the name of a file
 
 
-def subject_table(views: Views, memberships: Array, **columns: Any) -> pd.DataFrame:
-    """One row per subject: id, label, memberships, confidence, further columns and the views it has.
+def subject_table(views: Views, memberships: Array, names: Sequence[str], **columns: Any) -> pd.DataFrame:
+    """One row per subject: id, label, cluster, memberships, confidence, further columns and its views.
 
-    Confidence is the difference of the two largest memberships: 0 is ambiguous, 1 is certain.
+    The label counts clusters from 0, as in arrays; the cluster is its name, for people. Confidence is the
+    difference of the two largest memberships: 0 is ambiguous, 1 is certain.
     """
     ids = list(range(len(views))) if views.ids is None else views.ids.tolist()
-    table = pd.DataFrame({"id": ids, "label": memberships.argmax(axis=1)})
+    labels = memberships.argmax(axis=1)
+    table = pd.DataFrame({"id": ids, "label": labels, "cluster": [names[j] for j in labels]})
     for cluster in range(memberships.shape[1]):
         table[f"membership_{cluster}"] = memberships[:, cluster]
     ordered = np.sort(memberships, axis=1)
     table["confidence"] = ordered[:, -1] - (ordered[:, -2] if ordered.shape[1] > 1 else 0.0)
-    names = np.array(views.names, dtype=object)
-    seen = ["; ".join(names[has]) for has in views.present]
+    view_names = np.array(views.names, dtype=object)
+    seen = ["; ".join(view_names[has]) for has in views.present]
     return table.assign(**columns, views_seen=seen)
 
 
 def labels_table(results: Results) -> pd.DataFrame:
     """Clusters of the subjects; stability is the share of refits on subsamples that agree with them."""
     stability = results.stability.subjects.to_numpy()
-    return subject_table(results.views, results.model.memberships_, stability=stability)
+    return subject_table(
+        results.views, results.model.memberships_, results.cluster_names, stability=stability
+    )
 
 
 def weights_table(results: Results) -> pd.DataFrame:
@@ -65,6 +68,7 @@ def metrics(results: Results) -> dict[str, Any]:
     return {
         "subjects": len(results.views),
         "clusters": model.n_clusters,
+        "cluster_names": results.cluster_names,
         "cluster_sizes": results.sizes,
         "cluster_stability": results.cluster_stability.tolist(),
         "stability": stability.overall,
@@ -72,7 +76,7 @@ def metrics(results: Results) -> dict[str, Any]:
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "converged": model.converged_,
-        "agreement_with_diagnosis": agreement(results),
+        "agreement_with_diagnosis": results.agreement,
         "comparison": _scores(results),
         "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
         "design": _design(results),
@@ -91,16 +95,6 @@ def _design(results: Results) -> dict[str, Any] | None:
         "with_controls_ARI": None if again is None else again.ari,
         "severity": {**found.severity.clinical, "features": found.severity.features},
     }
-
-
-def agreement(results: Results) -> dict[str, float] | None:
-    """Agreement of clusters and known diagnoses; None without two diagnoses."""
-    column, people = results.roles.diagnosis, results.participants
-    if column is None or people is None:
-        return None
-    known = people[column].notna().to_numpy()
-    y = people[column][known].astype(str).to_numpy()
-    return clustering_report(y, results.model.labels_[known]) if len(set(y)) > 1 else None
 
 
 def _scores(results: Results) -> dict[str, dict[str, float]] | None:

@@ -1,0 +1,209 @@
+"""What the figures of a report show, as plain data: means, quantiles and shares, nothing per subject.
+
+The data are stored with the report, so that figures can be drawn again in other formats, or with other names
+of clusters, without the data of the study. They have what is drawn and nothing else: names are shortened and
+small counts are hidden. One function for each kind of figure; `viewloom.study.report.figures` draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.clinical import Hidden, Known
+from viewloom.evaluation.comparison import SCORES
+from viewloom.study.report.captions import TOP, certainty
+from viewloom.study.report.findings import Findings, findings
+from viewloom.study.report.presence import complete, patterns_of, shown_patterns, view_sizes
+from viewloom.study.report.privacy import plain
+from viewloom.study.report.regions import region_names
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+Data = dict[str, Any]
+HEAD, TAIL = 13, 10  # letters of a long name beside a figure; together they fit on a line
+LONGEST = 60  # letters of the name of a feature, which may have several lines
+MOST_PATTERNS = 14  # of views that are drawn
+DIGITS = 6  # significant digits
+
+
+def figure_data(results: Results, summary: dict[str, Any]) -> dict[str, Data]:
+    """The data of the figures that a summary lists, by their ids; serialisable as JSON."""
+    found = findings(results)
+    return {
+        figure["id"]: _data(results, found, figure["kind"], figure["view"]) for figure in summary["figures"]
+    }
+
+
+def _data(results: Results, found: Findings, kind: str, view: int | None) -> Data:
+    about = None if view is None else plain(_view(results, view))
+    return {"kind": kind, "view": about, "data": DATA[kind](results, found, view)}
+
+
+def numbers(values: Any) -> Any:
+    """Nested lists of numbers, None where they are not finite.
+
+    >>> numbers(np.array([[1 / 3, np.nan]])), numbers([1, 2])
+    ([[0.333333, None]], [1, 2])
+    """
+    if isinstance(values, (list, tuple, np.ndarray, pd.Series, pd.Index)):
+        return [numbers(value) for value in values]
+    if isinstance(values, (int, np.integer)):
+        return int(values)
+    return float(f"{values:.{DIGITS}g}") if np.isfinite(values) else None
+
+
+def _weights(results: Results, found: Findings, view: int | None) -> Data:
+    return {"views": _views(results), "weights": numbers(results.model.view_weights_)}
+
+
+def _objective(results: Results, found: Findings, view: int | None) -> Data:
+    return {"objective": numbers(results.model.history_["objective"]), "converged": results.model.converged_}
+
+
+def _contributions(results: Results, found: Findings, view: int | None) -> Data:
+    sizes = [_size(size) for size in found.shown_sizes]
+    return {"views": _views(results), "change": numbers(found.moved.to_numpy()), "sizes": sizes}
+
+
+def _agreement(results: Results, found: Findings, view: int | None) -> Data:
+    from viewloom.plotting.model import QUANTILES
+
+    return {
+        "views": _views(results),
+        "quantiles": numbers(np.nanquantile(found.contributions.overlap, QUANTILES, axis=0).T),
+    }
+
+
+def _certainty(results: Results, found: Findings, view: int | None) -> Data:
+    table = certainty(results, found)
+    return {"clusters": numbers(table.index), "quantiles": numbers(table.to_numpy())}
+
+
+def _profiles(results: Results, found: Findings, view: int | None) -> Data:
+    means = found.profiles[_view(results, view)][:TOP]
+    return {"features": features(means.index), "means": numbers(means.to_numpy())}
+
+
+def _importance(results: Results, found: Findings, view: int | None) -> Data:
+    from viewloom.plotting.features import ImportanceMap
+
+    shown = ImportanceMap.of(results.importance[_view(results, view)], TOP)
+    return {
+        "features": features(shown.features),
+        "values": numbers(shown.values),
+        "strip": numbers(shown.strip),
+        "total": shown.total,
+        "half": shown.half,
+    }
+
+
+def _associations(results: Results, found: Findings, view: int | None) -> Data:
+    table = found.associations
+    return {
+        "variable": [short(name) for name in table["variable"]],
+        "kind": table["kind"].tolist(),
+        "significant": [bool(value) for value in table["significant"]],
+        **{name: numbers(table[name]) for name in ("effect", "p", "q")},
+    }
+
+
+def _survival(results: Results, found: Findings, view: int | None) -> Data:
+    """Curves as far as enough subjects remain, without the numbers at risk at their steps."""
+    assert found.conversion is not None  # or there is no caption
+    curves, least = found.conversion.curves, results.min_cell
+    safe, at_risk = curves[curves["at_risk"] >= least], found.conversion.at_risk
+    return {
+        "clusters": numbers(found.conversion.summary.index),
+        "curves": {name: numbers(safe[name]) for name in ("cluster", "time", "survival", "low", "high")},
+        "times": numbers(at_risk.index),
+        "at_risk": [[None if n < least else int(n) for n in row] for row in at_risk.to_numpy()],
+        "min_cell": least,
+        "p": numbers(found.conversion.p),
+    }
+
+
+def _numbers(results: Results, found: Findings, view: int | None) -> Data:
+    assert results.numbers is not None
+    table = results.numbers.table
+    shown = {name: numbers(table[name]) for name in ("k", "stability", "twin_stability", "pac")}
+    return {"table": shown, "recommended": numbers(results.numbers.recommended or 0) or None}
+
+
+def _comparison(results: Results, found: Findings, view: int | None) -> Data:
+    assert results.comparison is not None
+    runs = results.comparison.runs
+    scores = {name: numbers(runs[name]) for name in ("seed", *SCORES)}
+    return {"runs": {"method": [short(name) for name in runs["method"]], **scores}}
+
+
+def _overlaps(results: Results, found: Findings, view: int | None) -> Data:
+    sizes = shown_patterns(results)[:MOST_PATTERNS]
+    rows = zip(results.views.names, view_sizes(results), strict=True)
+    patterns = patterns_of(results)[:MOST_PATTERNS].index
+    return {
+        "views": [f"{short(name)} ({size})" for name, size in rows],
+        "patterns": [[bool(has) for has in pattern] for pattern in patterns],
+        "heights": [int(n.value) if isinstance(n, Known) else results.min_cell for n in sizes],
+        "sizes": [str(size) for size in sizes],
+        "hidden": [isinstance(size, Hidden) for size in sizes],
+        "complete": str(complete(results)),
+        "subjects": len(results.views),
+    }
+
+
+def short(name: Any) -> str:
+    """A name that fits on a line; long names keep their beginning and end.
+
+    >>> short("rh_rostralanteriorcingulate_thickness")
+    'rh_rostralant…_thickness'
+    """
+    text = plain(name, 200)
+    return text if len(text) <= HEAD + 1 + TAIL else f"{text[:HEAD]}…{text[-TAIL:]}"
+
+
+def features(names: Iterable[Any]) -> list[str]:
+    """Names of features for axes: full names of regions, other names as in the data."""
+    columns = [str(name) for name in names]
+    regions = region_names(columns)
+    return [region or plain(column, LONGEST) for column, region in zip(columns, regions, strict=True)]
+
+
+def _size(size: Known | Hidden) -> str:
+    """A count for ``n = 12`` or ``n < 11``.
+
+    >>> _size(Known(12)), _size(Hidden("<", 11)), _size(Hidden("", 0))
+    ('= 12', '< 11', 'hidden')
+    """
+    if isinstance(size, Known):
+        return f"= {size}"
+    return f"{size.sign} {size.bound}" if size.sign else str(size)
+
+
+def _views(results: Results) -> list[str]:
+    return [short(name) for name in results.model.view_names_]
+
+
+def _view(results: Results, view: int | None) -> str:
+    assert view is not None
+    return results.model.view_names_[view]
+
+
+DATA: dict[str, Callable[[Any, Findings, int | None], Data]] = {
+    "weights": _weights,
+    "contributions": _contributions,
+    "agreement": _agreement,
+    "certainty": _certainty,
+    "profiles": _profiles,
+    "importance": _importance,
+    "associations": _associations,
+    "survival": _survival,
+    "numbers": _numbers,
+    "comparison": _comparison,
+    "overlaps": _overlaps,
+    "objective": _objective,
+}
