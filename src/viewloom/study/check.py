@@ -139,9 +139,9 @@ def _check_survival(study: Study, data: StudyData) -> None:
     if survival is None or data.participants is None:
         return
     try:
-        check_follow_up(data.participants[survival.time], data.participants[survival.event])
+        check_follow_up(*(data.participants[name] for name in survival.columns))
     except ValueError as error:
-        columns = f"{survival.time!r} and {survival.event!r}"
+        columns = " and ".join(map(repr, survival.columns))
         raise StudyError(f"participants: survival ({columns}): {error}") from None
 
 

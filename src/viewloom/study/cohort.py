@@ -19,7 +19,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
-from viewloom.study.reading import read_participants, read_view
+from viewloom.study.reading import read_participants, read_view, reference_dates
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
 
@@ -112,13 +112,20 @@ def read_tables(
     Tables
     """
     frames: dict[str, pd.DataFrame] = {}
-    people, problems = None, list[str]()
+    people, reference, problems = None, None, list[str]()
     elsewhere = named_elsewhere(study)
+    with _collecting(problems, "participants"):
+        reference = reference_dates(study.participants, study.ids.match)
     for name, view in study.views.items():
         with _collecting(problems, f"view {name!r}"):
             wanted = (needed or {}).get(name, ())
             frames[name] = read_view(
-                view, study.ids.match, training=training, elsewhere=elsewhere, needed=wanted
+                view,
+                study.ids.match,
+                training=training,
+                elsewhere=elsewhere,
+                needed=wanted,
+                reference=reference,
             )
     if study.participants is not None:
         with _collecting(problems, "participants"):
@@ -128,7 +135,8 @@ def read_tables(
     problems += tables.problems
     for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
         problems.extend(problems_of(tables, study))
-    return replace(tables, notes=[*_reading_notes(tables), *join_notes(tables, study)], problems=problems)
+    notes = [*_reading_notes(tables), *join_notes(tables, study)]
+    return replace(tables, notes=notes, problems=list(dict.fromkeys(problems)))
 
 
 @contextmanager

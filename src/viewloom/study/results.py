@@ -45,7 +45,7 @@ class Roles:
             people.site,
             list(people.covariates),
             list(people.outcomes),
-            None if times is None else (times.time, times.event),
+            None if times is None else times.columns,
         )
 
 

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from viewloom.study import readers
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, messages
+from viewloom.study.config.repeated import conversion_problems, followup_problems
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.wording import CONTROL, nearest, quoted
@@ -78,7 +79,10 @@ def parse_study(text: str, path: Path) -> Study:
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
-        found = chain(_view_problems(study), _model_problems(study), _preparation_problems(study))
+        checks = (
+            _view_problems, _model_problems, _preparation_problems, followup_problems, conversion_problems
+        )  # fmt: skip
+        found = chain.from_iterable(check(study) for check in checks)
         problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
         raise StudyError(messages(problems, text, path))
