@@ -28,8 +28,8 @@ class Slopes:
     Attributes
     ----------
     table : DataFrame
-        One row per cluster: ``slope``, ``low`` and ``high`` (95 % interval), ``subjects`` with several visits,
-        and ``visits``. NaN for clusters that have too few such subjects.
+        One row per cluster: ``slope``, ``low`` and ``high`` (95 % interval), ``subjects`` with several
+        visits, and ``visits``. NaN for clusters that have too few such subjects.
     statistic, df, p : float, int, float
         Wald test of equal slopes, that is of the interaction of cluster and time; NaN with fewer than two
         clusters, or if the model did not converge.
@@ -78,10 +78,10 @@ def transitions(before: Any, after: Any, clusters: Collection[Any] | None = None
     strange = len({*one, *other} - set(known))
     if strange:
         raise InputError(f"{strange} labels are not among the clusters.")
-    counts = pd.DataFrame(0, index=pd.Index(known, name="before"), columns=pd.Index(known, name="after"))
-    for (row, column), count in pd.Series(list(zip(one, other, strict=True))).value_counts().items():
-        counts.loc[row, column] = int(count)
-    return counts
+    counts = np.zeros((len(known), len(known)), dtype=int)
+    np.add.at(counts, tuple([known.index(label) for label in labels] for labels in (one, other)), 1)
+    rows, columns = pd.Index(known, name="before"), pd.Index(known, name="after")
+    return pd.DataFrame(counts, index=rows, columns=columns)
 
 
 def first_conversion(
@@ -105,8 +105,8 @@ def first_conversion(
     Returns
     -------
     DataFrame indexed by id
-        ``time`` of the first visit with the event, or of the last visit without it, and ``event`` (1 or 0). NaN
-        for subjects who are not at risk, or have no later visit.
+        ``time`` of the first visit with the event, or of the last visit without it, and ``event`` (1 or 0).
+        NaN for subjects who are not at risk, or have no later visit.
 
     Examples
     --------
@@ -123,7 +123,9 @@ def first_conversion(
     at_risk = (last > first) & ~start.isin(list(to))
     if among:
         at_risk &= start.isin(list(among))
-    reached = rows[rows["diagnosis"].isin(list(to))].drop_duplicates("id").set_index("id")["time"].reindex(every)
+    reached = (
+        rows[rows["diagnosis"].isin(list(to))].drop_duplicates("id").set_index("id")["time"].reindex(every)
+    )
     found = pd.DataFrame({"time": reached.fillna(last), "event": reached.notna().astype(float)})
     return found.where(np.repeat(at_risk.to_numpy()[:, None], 2, axis=1))
 
@@ -132,8 +134,8 @@ def slopes(labels: Any, ids: Any, time: Any, values: Any) -> Slopes:
     """Estimate the change of an outcome over time in each cluster by a linear mixed model.
 
     The fixed effects are an intercept and a slope for each cluster; the random effects are an intercept and a
-    slope of each subject, or an intercept only where the model with random slopes does not converge. The model
-    is fitted by restricted maximum likelihood (`statsmodels.regression.mixed_linear_model.MixedLM`).
+    slope of each subject, or an intercept only where the model with random slopes does not converge. The
+    model is fitted by restricted maximum likelihood (`statsmodels.regression.mixed_linear_model.MixedLM`).
 
     Parameters
     ----------
@@ -187,13 +189,16 @@ def slopes(labels: Any, ids: Any, time: Any, values: Any) -> Slopes:
         return Slopes(_with_slopes(table, enough, None), np.nan, 0, np.nan, random, False)
     k = int(enough.sum())
     estimate, covariance = np.asarray(fitted.fe_params)[k:] * scale, _covariance(fitted)[k:, k:] * scale**2
-    return Slopes(_with_slopes(table, enough, (estimate, covariance)), *_equal(estimate, covariance), random, True)
+    return Slopes(
+        _with_slopes(table, enough, (estimate, covariance)), *_equal(estimate, covariance), random, True
+    )
 
 
 def _counts(subject: Array, codes: Array, time: Array, k: int) -> pd.DataFrame:
     """By cluster, the number of subjects with several times, and the number of visits."""
     rows = pd.DataFrame({"subject": subject, "cluster": codes, "time": time})
-    several = rows.groupby(["cluster", "subject"])["time"].nunique() > 1
+    times = rows.groupby(["cluster", "subject"])["time"]
+    several = times.max() > times.min()
     subjects = several.groupby(level="cluster").sum().reindex(range(k), fill_value=0)
     visits = rows.groupby("cluster").size().reindex(range(k), fill_value=0)
     return pd.DataFrame({"subjects": subjects.astype(int), "visits": visits.astype(int)})
@@ -217,7 +222,11 @@ def _fitted(y: Array, design: Array, time: Array, groups: Array) -> tuple[Any, s
                 found = MixedLM(y, design, groups, exog_re=effects).fit(reml=True, method="lbfgs")
             except (np.linalg.LinAlgError, ValueError):
                 continue
-        if found.converged and np.isfinite(_covariance(found)).all() and (np.diag(_covariance(found)) > 0).all():
+        if (
+            found.converged
+            and np.isfinite(_covariance(found)).all()
+            and (np.diag(_covariance(found)) > 0).all()
+        ):
             return found, random
     return None, INTERCEPT
 

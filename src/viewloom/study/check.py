@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -15,6 +15,7 @@ from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.followup import LaterVisit, read_followup
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
@@ -83,6 +84,7 @@ class Prepared:
     check: Check
     preparation: Preparation
     views: Views
+    later: list[LaterVisit] = field(default_factory=list)
 
     @property
     def classes(self) -> pd.Series:
@@ -115,10 +117,11 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
         data = join(study, tables)
         check_unchanged(before, data.inputs)
         preparation, views = _prepared(study, data)
+        later = read_followup(study, data, {view.name: view.features for view in preparation.views})
     except StudyError as error:
         return replace(describe(study, tables), problems=str(error).split("\n")), None
     found = describe(study, tables, preparation)
-    return found, Prepared(study, data, found, preparation, views)
+    return found, Prepared(study, data, found, preparation, views, later)
 
 
 def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:

@@ -15,6 +15,7 @@ import pandas as pd
 from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_elsewhere
 from viewloom.study.config.schema import Study
+from viewloom.study.conversion import with_conversion
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
@@ -130,6 +131,8 @@ def read_tables(
     if study.participants is not None:
         with _collecting(problems, "participants"):
             people = read_participants(study.participants, study.ids.match, training=training)
+            if training:
+                people = with_conversion(people, study.participants, study.ids.match)
     tables = without_copies(frames, people if training else None, study)
     tables = replace(tables, participants=people)
     problems += tables.problems

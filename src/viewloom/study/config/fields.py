@@ -142,7 +142,7 @@ Range = dict[Literal["min", "max"], float]
 Rules = dict[
     str, Annotated[Annotated[Codes, Tag("(one)")] | Annotated[Range, Tag("(each)")], Discriminator(_shape)]
 ]
-Month = Annotated[dict[Literal["months", "within"], float], AfterValidator(_month)]
+Month = Annotated[dict[str, float], AfterValidator(_month)]
 Visit = Annotated[
     Annotated[Annotated[Text, AfterValidator(_rule)], Tag("(one)")] | Annotated[Month, Tag("(each)")],
     Discriminator(_shape),

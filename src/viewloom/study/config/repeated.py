@@ -71,7 +71,9 @@ def followup_problems(study: Study) -> Iterator[Problem]:
     for name, base in sources.items():
         if base is not None and base.kind not in ("code", "months"):
             start = "a code such as 'bl', or { months = 0, within = 6 }"
-            yield Problem(WHERE, f"needs a visit of [{name}] that is the same for all: {start}, not {str(base)!r}")
+            yield Problem(
+                WHERE, f"needs a visit of [{name}] that is the same for all: {start}, not {str(base)!r}"
+            )
     if study.followup.visits != [ALL]:
         yield from _order_problems(study, sources)
 
@@ -80,7 +82,9 @@ def _order_problems(study: Study, sources: dict[str, Rule | None]) -> Iterator[P
     rules = [rule_of(visit) for visit in study.followup.visits]
     for i, rule in enumerate(rules):
         if rule.kind not in ("code", "months") or rule.code == ALL:
-            yield Problem(WHERE, f"{str(rule)!r} is not a visit; write codes, or {{ months = 12, within = 3 }}")
+            yield Problem(
+                WHERE, f"{str(rule)!r} is not a visit; write codes, or {{ months = 12, within = 3 }}"
+            )
             continue
         for name, base in sources.items():
             if base is not None and base.kind in ("code", "months") and not later(rule, base):
@@ -101,4 +105,6 @@ def conversion_problems(study: Study) -> Iterator[Problem]:
     if base is None:
         yield Problem(where, "converts_to needs several visits; set visit of [participants]")
     elif base.kind not in ("code", "months"):
-        yield Problem(where, f"converts_to needs a visit that is the same for all, such as 'bl', not {str(base)!r}")
+        yield Problem(
+            where, f"converts_to needs a visit that is the same for all, such as 'bl', not {str(base)!r}"
+        )

@@ -75,7 +75,8 @@ class Source(Block):
     id: str | None = Field(default=None, description="Column of the subject's id.")
     visit: Visit | None = Field(
         default=None,
-        description="Visit to keep: 'bl', 'first', 'last', 'nearest:<date column>', or { months = 0, within = 6 }.",
+        description="Visit to keep: 'bl', 'first', 'last', 'nearest:<date column>', or "
+        "{ months = 0, within = 6 }.",
     )
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
     date: str | None = Field(
@@ -129,7 +130,6 @@ class Conversion(Block):
 def _kind_of_survival(value: Any) -> str:
     derived = "converts_to" in value if isinstance(value, dict) else isinstance(value, Conversion)
     return "(derived)" if derived else "(columns)"
-
 
 
 class Participants(Source):
@@ -367,7 +367,8 @@ class Followup(Block):
     """``[followup]``: later visits, which are placed by the model of the first one."""
 
     visits: VisitList = Field(
-        default=[], description="Later visits, such as ['m12', 'm24'] or [{ months = 12, within = 3 }]; 'all'."
+        default=[],
+        description="Later visits, such as ['m12', 'm24'] or [{ months = 12, within = 3 }]; 'all'.",
     )
 
 

@@ -14,7 +14,9 @@ from viewloom.study.errors import StudyError
 
 ISO = re.compile(r"(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})(?:[ T]\d{1,2}:.*)?")
 SLASHED = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})(?:[ T]\d{1,2}:.*)?")  # day or month first
-NUMBERED = re.compile(r"(?:.*_)?d?(\d{1,5})(?:\.0*)?", re.IGNORECASE | re.ASCII)  # 129, d0129, OAS30001_MR_d0129
+NUMBERED = re.compile(
+    r"(?:.*_)?d?(\d{1,5})(?:\.0*)?", re.IGNORECASE | re.ASCII
+)  # 129, d0129, OAS30001_MR_d0129
 MONTH = 30.4375  # days
 YEAR = 365.25  # days
 WRITE = "write dates as 2021-03-14, or as numbers of days since the entry"
@@ -53,7 +55,7 @@ def days_of(cells: pd.Series, path: Path) -> Days:
     [0.0, 129.0]
     """
     if pd.api.types.is_datetime64_any_dtype(cells):
-        return Days(_numbers(cells), True)
+        return Days(_numbers(cells).rename(cells.name), True)
     text = cells.astype(str).str.strip()
     text = text.where(cells.notna().to_numpy() & (text != "").to_numpy()).str.replace(r"\.0$", "", regex=True)
     known = text.dropna()
@@ -62,11 +64,11 @@ def days_of(cells: pd.Series, path: Path) -> Days:
     for read in (_iso, _slashed, _numbered):
         found = read(known, path)
         if found is not None:
-            return Days(found.number.reindex(cells.index), found.calendar)
+            return Days(found.number.reindex(cells.index).rename(cells.name), found.calendar)
     strange = int((~known.str.fullmatch(ISO) & ~known.str.fullmatch(SLASHED)).sum())
     raise StudyError(
-        f"{path.name}: column {cells.name!r} has no valid date in {strange or len(known)} of {len(cells)} rows; "
-        f"{WRITE}."
+        f"{path.name}: column {cells.name!r} has no valid date in {strange or len(known)} of {len(cells)} "
+        f"rows; {WRITE}."
     )
 
 
@@ -117,8 +119,8 @@ def gaps(date: Days, reference: Days, where: str) -> pd.Series:
     """Days from the reference to each date; both must be of one kind."""
     if date.calendar != reference.calendar:
         kinds = {True: "calendar dates", False: "days since the entry"}
-        raise StudyError(
-            f"{where} has {kinds[date.calendar]}, but date of [participants] has {kinds[reference.calendar]}; "
-            "use one kind in both."
-        )
-    return pd.Series(date.number.to_numpy() - reference.number.to_numpy(), date.number.index, dtype=np.float64)
+        one, other = kinds[date.calendar], kinds[reference.calendar]
+        raise StudyError(f"{where} has {one}, but date of [participants] has {other}; use one kind in both.")
+    return pd.Series(
+        date.number.to_numpy() - reference.number.to_numpy(), date.number.index, dtype=np.float64
+    )

@@ -14,9 +14,9 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.dates import Days, Reference, days_of
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
-from viewloom.study.readers.dates import Days, Reference, days_of
 from viewloom.study.readers.visits import Visits, rule_of, visit_columns
 from viewloom.study.readers.visits import parse as parse_visit
 from viewloom.study.wording import counted, nearest, quoted

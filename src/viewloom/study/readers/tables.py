@@ -14,8 +14,8 @@ from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.formats import Sample, is_parquet
 from viewloom.study.readers.dates import Reference
+from viewloom.study.readers.formats import Sample, is_parquet
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
@@ -64,7 +64,7 @@ def read_table(
     visit_column : str, optional
         Column of visits; by default the first with a common name.
     date : str, optional
-        Column of dates, or of days since the entry: orders visits whose codes have no order, or give no months.
+        Column of dates, or of days since the entry: for visits whose codes have no order, or give no months.
     columns, exclude : list of str, optional
         Shell patterns of the columns to keep and to leave out, case-sensitive. By default all but the id.
     missing_codes : list, or dict of column pattern to list, optional
@@ -334,3 +334,12 @@ def _visit_rows(
         return raw, dropped
     more: Any = {"date": choice.date, "reference": choice.reference}
     return frames.of_visit(raw, id, codes, choice.visit, path, notes, **more), dropped
+
+
+def codes_in(path: Path, visit_column: str | None, dialect: dict[str, Any]) -> list[str]:
+    """The visit codes of a table, each once; VISCODE stands in where VISCODE2 is blank."""
+    raw, _ = _load(path, dialect, [visit_column], [])
+    codes = frames.visit_codes(raw, visit_column, path)
+    if visit_column is None and codes.name == "VISCODE2" and "VISCODE" in raw.columns:
+        codes = codes.fillna(frames.as_text(raw["VISCODE"]))
+    return [str(code) for code in codes.dropna().unique()]

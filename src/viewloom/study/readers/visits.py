@@ -193,8 +193,8 @@ class Visits:
         if rule.kind == "nearest":
             if self.reference is None:
                 raise StudyError(
-                    f"{self.path.name}: visit = {str(rule)!r} needs the dates of the participants; set date of "
-                    "[participants]."
+                    f"{self.path.name}: visit = {str(rule)!r} needs the dates of the participants; set "
+                    "date of [participants]."
                 )
             return self._nearest(self._gaps(), 0.0, "the date of the participants")
         if rule.kind == "months":
@@ -212,7 +212,9 @@ class Visits:
         place = self._ordered(which)
         ends = place.groupby(self.ids.to_numpy()).transform("min" if which == FIRST else "max")
         kept = (place == ends).to_numpy(dtype=bool)
-        self._tell(f"{which} visit of each subject kept: ", kept, place, "later" if which == FIRST else "earlier")
+        self._tell(
+            f"{which} visit of each subject kept: ", kept, place, "later" if which == FIRST else "earlier"
+        )
         return kept
 
     def _at_month(self, rule: Rule) -> Array:
@@ -227,12 +229,14 @@ class Visits:
         return self._nearest(near, rule.months, f"month {rule.months:g}")
 
     def _nearest(self, place: pd.Series, target: float, what: str) -> Array:
-        """Rows of each subject whose place is nearest to a target; the earlier of two that are equally near."""
+        """Rows of each subject that are nearest to a target; the earlier of two that are equally near."""
         kept, tied = nearest_rows(place, self.ids, target)
         if not kept.any():
             raise NoVisit(f"{self.path.name}: no subject has a visit with a date; check visit and date.")
         self._tell(f"visit nearest to {what} kept: ", kept, place, "other")
-        self.notes.extend(count_note(tied, "subject", text="with two equally near visits; the earlier is kept"))
+        self.notes.extend(
+            count_note(tied, "subject", text="with two equally near visits; the earlier is kept")
+        )
         return kept
 
     def _ordered(self, which: str) -> pd.Series:
@@ -246,19 +250,22 @@ class Visits:
         if self.codes is None:
             raise StudyError(f"{self.path.name}: no visit column was found; set visit_column or date.")
         raise StudyError(
-            f"{self.path.name}: the {counted(len(codes), 'code')} of column {self.codes.name!r} have no order, "
-            f"so there is no {which} visit{_known(self.codes)}; set the visit to keep, such as visit = 'bl'."
+            f"{self.path.name}: the {counted(len(codes), 'code')} of column {self.codes.name!r} have no "
+            f"order, so there is no {which} visit{_known(self.codes)}; set the visit to keep, such as "
+            "visit = 'bl'."
         )
 
     def _months(self) -> pd.Series:
         """Months of each row: by codes, else by dates, from those of the participants or the first one."""
         codes = self._parsed()
         if self.codes is not None and any(visit.scale == "time" for visit in codes.values()):
-            return _placed(self.codes, {code: at for code, at in codes.items() if at.scale in ("any", "time")})
+            return _placed(
+                self.codes, {code: at for code, at in codes.items() if at.scale in ("any", "time")}
+            )
         if self.days is None:
             raise StudyError(
-                f"{self.path.name}: the visit codes do not give months; set date to a column of dates, or visit "
-                "to a code."
+                f"{self.path.name}: the visit codes do not give months; set date to a column of dates, or "
+                "visit to a code."
             )
         if self.reference is not None:
             return self._gaps() / MONTH
@@ -266,7 +273,8 @@ class Visits:
         return (number - number.groupby(self.ids.to_numpy()).transform("min")) / MONTH
 
     def _gaps(self) -> pd.Series:
-        assert self.days is not None and self.reference is not None
+        assert self.days is not None
+        assert self.reference is not None
         return gaps(self.days, self.reference, f"{self.path.name}: {self._dates}")
 
     @property
@@ -329,12 +337,10 @@ def at_visits(codes: pd.Series, wanted: Iterable[str], path: Path, notes: list[N
     return kept
 
 
-def visit_counts(
-    ids: pd.Series, codes: pd.Series | None, parsed: Mapping[str, Visit]
-) -> Count | Breakdown:
+def visit_counts(ids: pd.Series, codes: pd.Series | None, parsed: Mapping[str, Visit]) -> Count | Breakdown:
     """The number of subjects at each visit; their total where codes are private, or too many to list."""
     kept = None if codes is None else codes[ids.index]
-    counts = {} if kept is None else ids.groupby(kept).nunique().to_dict()
+    counts = {} if kept is None else {str(code): n for code, n in ids.groupby(kept).nunique().items()}
     if not counts or len(counts) > MOST_CODES or any(parsed[code].private for code in counts):
         return Count(int(ids.nunique()), "subject")
     order = sorted(counts, key=lambda code: (parsed[code].place, code))
@@ -349,7 +355,7 @@ def gap_notes(gap: pd.Series, ids: pd.Series, dates: str) -> list[Note]:
     shares = [Count(int((days > limit).sum()), "subject", total=len(days)) for limit in BEYOND]
     middle = Rough(round(float(days.median())), "day", len(days))
     near, far = (f" beyond {limit} days" for limit in BEYOND)
-    start = f"days between {dates} and the date of the participants: median "
+    start = f"from {dates} to the date of the participants: median "
     return [Note((start, middle, "; ", shares[0], near, ", ", shares[1], far))]
 
 

@@ -15,6 +15,7 @@ from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
 from viewloom.study.report.findings import findings
+from viewloom.study.report.followup import followup_sentences
 from viewloom.study.report.privacy import plain, without_folders
 from viewloom.study.report.sentences import in_short
 from viewloom.study.report.tables import subject_table, tables
@@ -45,7 +46,7 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
     return {
         "title": plain(results.name),
         "min_cell": results.min_cell,
-        "in_short": in_short(results, found),
+        "in_short": [*in_short(results, found), *followup_sentences(results)],
         "clusters": cluster_cards(results, found),
         "cautions": cautions(results, found),
         "limits": list(LIMITS),
