@@ -55,7 +55,7 @@ def days_of(cells: pd.Series, path: Path) -> Days:
     [0.0, 129.0]
     """
     if pd.api.types.is_datetime64_any_dtype(cells):
-        return Days(_numbers(cells).rename(cells.name), True)
+        return Days(_numbers(cells).rename(str(cells.name)), True)
     text = cells.astype(str).str.strip()
     text = text.where(cells.notna().to_numpy() & (text != "").to_numpy()).str.replace(r"\.0$", "", regex=True)
     known = text.dropna()
@@ -64,7 +64,7 @@ def days_of(cells: pd.Series, path: Path) -> Days:
     for read in (_iso, _slashed, _numbered):
         found = read(known, path)
         if found is not None:
-            return Days(found.number.reindex(cells.index).rename(cells.name), found.calendar)
+            return Days(found.number.reindex(cells.index).rename(str(cells.name)), found.calendar)
     strange = int((~known.str.fullmatch(ISO) & ~known.str.fullmatch(SLASHED)).sum())
     raise StudyError(
         f"{path.name}: column {cells.name!r} has no valid date in {strange or len(known)} of {len(cells)} "

@@ -258,7 +258,8 @@ class Visits:
     def _months(self) -> pd.Series:
         """Months of each row: by codes, else by dates, from those of the participants or the first one."""
         codes = self._parsed()
-        if self.codes is not None and any(visit.scale == "time" for visit in codes.values()):
+        scales = {visit.scale for visit in codes.values()}
+        if self.codes is not None and ("time" in scales or ("any" in scales and scales <= {"any", ""})):
             return _placed(
                 self.codes, {code: at for code, at in codes.items() if at.scale in ("any", "time")}
             )

@@ -161,10 +161,10 @@ def _followup(results: Results) -> Followup:
 
 FOLLOWUP = (
     "Later visits are prepared as the first one, and placed by its model. Seen: subjects with at least one "
-    "view at the visit. Same views at baseline: how many of them are placed in their cluster by the data of the "
-    "first visit, with only the views that they have at the later one; what is lost there is due to fewer views "
-    "rather than to time. Small counts, and counts from which they could be derived, are not shown or are "
-    "rounded."
+    "view at the visit. Same views at baseline: how many of them are placed in their cluster by the data of "
+    "the first visit, with only the views that they have at the later one; what is lost there is due to "
+    "fewer views rather than to time. Small counts, and counts from which they could be derived, are not "
+    "shown or are rounded."
 )
 TRANSITIONS = (
     "Subjects who were seen at both visits, by their cluster at baseline (rows) and at the later visit "
@@ -172,7 +172,8 @@ TRANSITIONS = (
 )
 SLOPES = (
     "Mean change per year by cluster at baseline, with a 95 % interval, from a linear mixed model with "
-    "random effects of subjects. Subjects: those with several visits. Clusters with few of them are not described."
+    "random effects of subjects. Subjects: those with several visits. Clusters with few of them are not "
+    "described."
 )
 TESTS = (
     "Wald test of the interaction of cluster and time: whether the change differs between clusters. Clusters "
