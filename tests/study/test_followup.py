@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from viewloom import KernelMultiviewNMF
 from viewloom.cli import app
 from viewloom.clinical import transitions
 from viewloom.simulate import adni_like, adni_like_visits
@@ -16,10 +17,12 @@ from viewloom.study.cohort import load
 from viewloom.study.config.toml import read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.example import write_example
+from viewloom.study.followup import follow
 from viewloom.study.report.summarize import summarize
 from viewloom.study.run import computations
 from viewloom.study.run.analysis import analyse, prepare
 from viewloom.study.run.prediction import predict, save_model
+from viewloom.study.run.tables import followup_table
 
 DASH = "\N{EN DASH}"
 SIZES = (30, 50, 30)
@@ -160,14 +163,10 @@ class TestFollowup:
         assert run.followup.slopes["mmse"].table["slope"].min() < -0.5
 
     def test_without_statsmodels_the_rest_is_reported(self, folder, monkeypatch):
-        from viewloom.study.followup import follow
-
         monkeypatch.setattr("viewloom.clinical.longitudinal.find_spec", lambda name: None)
         ready = prepare(read_study(folder / "study.toml"))
-        from viewloom import KernelMultiviewNMF
-
         model = KernelMultiviewNMF(**ready.study.model.settings).fit(ready.views)
-        found = follow(ready.later, model, ready.preparation, ready.views, ready.data, ["mmse"])
+        found = follow(ready.later, model, ready.views, ready.data, ["mmse"])
         assert found.slopes == {}
         assert [str(note) for note in found.notes] == ["Slopes need statsmodels: pip install viewloom[stats]"]
 
@@ -178,6 +177,35 @@ class TestFollowup:
         expected = [run.followup.labels[name].dropna().index.tolist() for name in ("m12", "m24")]
         assert [visit.views.ids.tolist() for visit in ready.later] == expected
 
+    def test_subjects_who_were_not_clustered_are_left_out(self, run, folder):
+        """Views of half of the subjects: the others of a later visit have no cluster to keep."""
+        ready = prepare(read_study(folder / "study.toml"))
+        half = ready.views[::2]
+        model = KernelMultiviewNMF(**ready.study.model.settings).fit(half)
+        found = follow(ready.later, model, half, ready.data, [])
+        expected = [name for name in run.followup.labels["m12"].dropna().index if name in set(half.ids)]
+        assert found.labels["m12"].dropna().index.tolist() == expected
+        start = ready.views[ready.views.ids.isin(expected)]
+        present = found.same_views["m12"].dropna()
+        assert set(present.index) <= set(start.ids)
+
+    def test_a_subject_without_a_value_in_the_kept_columns_is_not_seen(self, folder, other):
+        """A constant column, which the preparation leaves out, has the only value of a subject."""
+        raw, uptake = pd.read_csv(folder / "vbm.csv").assign(extra=1.0), pd.read_csv(folder / "fdg.csv")
+        scanned, measured = (
+            set(table.loc[table["visit"] == "m12", "participant_id"]) for table in (raw, uptake)
+        )
+        only = sorted(scanned - measured)[0]
+        rows = (raw["participant_id"] == only) & (raw["visit"] == "m12")
+        raw.loc[rows, raw.columns.difference(["participant_id", "visit", "scan_date", "extra"])] = np.nan
+        raw.to_csv(folder / "vbm2.csv", index=False)
+        first = prepare(read_study(other(('"vbm.csv"', '"vbm2.csv"')))).later[0]
+        assert set(first.views.ids) == (scanned | measured) - {only}
+
+    def test_check_tells_who_has_the_visits(self, folder):
+        notes = [str(note) for note in check(read_study(folder / "study.toml")).notes]
+        assert "visit 'm12': 99 of 110 subjects with at least one of the views 'vbm', 'fdg', 'snp'" in notes
+
     def test_a_study_without_it_has_none(self, other):
         assert prepare(read_study(other(('[followup]\nvisits = "all"\n', "")))).later == []
 
@@ -185,6 +213,14 @@ class TestFollowup:
 @pytest.fixture(scope="module")
 def tables(summary):
     return {table["id"]: table for table in summary["tables"]}
+
+
+def test_clusters_at_all_visits_are_written(run):
+    found = followup_table(run.followup)
+    labels = run.followup.labels
+    assert list(found.columns) == ["id", "visit", "label"]
+    assert len(found) == labels.notna().to_numpy().sum()
+    assert all(labels.loc[row.id, row.visit] == row.label for row in found.itertuples())
 
 
 class TestReport:

@@ -162,6 +162,8 @@ def of_followup(folder, n):
     once = pd.DataFrame({"id": IDS, "visit": "baseline", "years": 0.0, "mmse": 1.0})
     untimed = pd.concat([once, once.assign(visit="V2", years=np.nan)])
     notes = [*followup._slope_notes({"mmse": failed, "cdr": simple}, n)]
+    visit = followup.LaterVisit("m12", Views({"mri": np.ones((n, 2))}), once)
+    notes += followup.visit_notes([visit], N)
     for table in (once, untimed):
         notes += followup._slopes(table, pd.Series(0, index=IDS), ["mmse"])[1]
     return notes

@@ -15,7 +15,7 @@ from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
-from viewloom.study.followup import LaterVisit, read_followup
+from viewloom.study.followup import LaterVisit, read_followup, visit_notes
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
@@ -117,10 +117,11 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
         data = join(study, tables)
         check_unchanged(before, data.inputs)
         preparation, views = _prepared(study, data)
-        later = read_followup(study, data, {view.name: view.features for view in preparation.views})
+        later = read_followup(study, data, preparation)
     except StudyError as error:
         return replace(describe(study, tables), problems=str(error).split("\n")), None
     found = describe(study, tables, preparation)
+    found = replace(found, notes=[*found.notes, *visit_notes(later, len(data.views))])
     return found, Prepared(study, data, found, preparation, views, later)
 
 

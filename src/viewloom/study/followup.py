@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from viewloom.study.cohort import StudyData
 from viewloom.study.config.repeated import ALL, repeated_sources, visit_rule
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
-from viewloom.study.notes import Note, count_note
+from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.fitted import Preparation
 from viewloom.study.readers.visits import NoVisit, Rule, rule_of
 from viewloom.study.reading import ReferenceDates, read_participants, read_view, reference_dates
@@ -40,17 +40,19 @@ class LaterVisit:
     ----------
     name : str
     views : Views
-        Subjects who have at least one view at the visit.
-    participants : DataFrame or None
-        Of the same subjects; covariates that are missing at the visit are those of the first one.
+        Prepared views of subjects who have at least one view at the visit.
     outcomes : DataFrame
         All subjects with a row of participants at the visit: ``years`` since the first one, and the outcomes.
     """
 
     name: str
     views: Views
-    participants: pd.DataFrame | None
     outcomes: pd.DataFrame
+
+    @property
+    def seen(self) -> list[str]:
+        """Views that at least one subject has."""
+        return [name for a, name in enumerate(self.views.names) if self.views.present[:, a].any()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +89,8 @@ class Followup:
         return [str(name) for name in self.labels.columns[1:]]
 
 
-def read_followup(study: Study, data: StudyData, features: Mapping[str, Iterable[str]]) -> list[LaterVisit]:
-    """Read the later visits that a study names.
+def read_followup(study: Study, data: StudyData, preparation: Preparation) -> list[LaterVisit]:
+    """Read the later visits that a study names, and prepare them as the first one.
 
     Views that have a `visit` are read at the later visit, genotypes are those of the first visit, and other
     views are missing.
@@ -98,8 +100,8 @@ def read_followup(study: Study, data: StudyData, features: Mapping[str, Iterable
     study : Study
     data : StudyData
         Of the first visit.
-    features : dict of str to iterable of str
-        Columns of each view that the preparation uses.
+    preparation : Preparation
+        Fitted on the first visit.
 
     Returns
     -------
@@ -119,37 +121,58 @@ def read_followup(study: Study, data: StudyData, features: Mapping[str, Iterable
     if not rules:
         raise StudyError("followup: no view has a visit later than the one that is kept; leave visits out.")
     reference = reference_dates(study.participants, study.ids.match)
-    needed = {name: set(columns) for name, columns in features.items()}
-    return [_at(study, data, rule, needed, reference) for rule in rules]
+    return [_at(study, data, rule, preparation, reference) for rule in rules]
+
+
+def visit_notes(later: list[LaterVisit], total: int) -> list[Note]:
+    """How many subjects have which views at each later visit."""
+    notes = []
+    for visit in later:
+        count = Count(len(visit.views), "subject", total=total)
+        views = f" with at least one of the views {listed(visit.seen)}"
+        notes.append(Note((f"visit {visit.name!r}: ", count, views)))
+    return notes
 
 
 def _at(
-    study: Study, data: StudyData, rule: Rule, needed: dict[str, set[str]], reference: ReferenceDates | None
+    study: Study, data: StudyData, rule: Rule, preparation: Preparation, reference: ReferenceDates | None
 ) -> LaterVisit:
-    """Read one later visit."""
-    elsewhere, match, baseline = named_elsewhere(study), study.ids.match, data.views.ids
-    more: Any = {"training": False, "elsewhere": elsewhere, "reference": reference}
-    frames, fixed = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
-    for name, view in study.views.items():
-        wanted = needed.get(name, set())
-        if visit_rule(view) is not None:
-            try:
-                frames[name] = read_view(at_visit(view, rule), match, needed=wanted, **more)
-            except NoVisit:
-                continue
-        elif readers.FORMATS[view.format].genotypes or name in study.preparation.genotypes:
-            fixed[name] = read_view(view, match, needed=wanted, **more)
+    """Read and prepare one later visit."""
+    frames, fixed = _frames(study, rule, preparation, reference)
     seen = {subject for frame in frames.values() for subject in frame.index}
-    assert baseline is not None
-    ids = pd.Index([subject for subject in baseline if subject in seen], dtype=str, name="id")
+    assert data.views.ids is not None
+    ids = pd.Index([subject for subject in data.views.ids if subject in seen], dtype=str, name="id")
     if not len(ids):
         raise StudyError(
             f"followup: no view has a subject of the first visit at visit {visit_name(rule)!r}; check visits."
         )
-    tables = {name: (frames | fixed)[name] for name in study.views if name in frames | fixed}
-    tables = {name: frame.reindex(ids) for name, frame in tables.items() if frame.index.isin(ids).any()}
+    both = frames | fixed
+    tables = {name: both[name].reindex(ids) for name in study.views if name in both}
+    tables = {name: frame for name, frame in tables.items() if frame.notna().to_numpy().any()}
     outcomes, people = _people(study, data, rule, ids)
-    return LaterVisit(visit_name(rule), Views(tables, ids=ids, allow_nan=True), people, outcomes)
+    views = preparation.transform(Views(tables, ids=ids, allow_nan=True), people)
+    return LaterVisit(visit_name(rule), views, outcomes)
+
+
+def _frames(
+    study: Study, rule: Rule, preparation: Preparation, reference: ReferenceDates | None
+) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
+    """Tables of the views at a later visit, and those of genotypes, which do not change."""
+    more: Any = {"training": False, "elsewhere": named_elsewhere(study), "reference": reference}
+    frames, fixed = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
+    for prepared in preparation.views:
+        view, name = study.views[prepared.name], prepared.name
+        more["needed"] = set(prepared.features)
+        if visit_rule(view) is not None:
+            try:
+                frame = read_view(at_visit(view, rule), study.ids.match, **more)
+            except NoVisit:
+                continue
+            kept = frame.columns.isin(prepared.features_out)
+            frames[name] = frame[frame.loc[:, kept].notna().any(axis=1)]
+        elif readers.FORMATS[view.format].genotypes or name in study.preparation.genotypes:
+            fixed[name] = read_view(view, study.ids.match, **more)
+    return frames, fixed
 
 
 def _people(
@@ -182,7 +205,6 @@ def _filled(now: pd.DataFrame, start: pd.DataFrame, names: Iterable[str | None])
 def follow(
     later: list[LaterVisit],
     model: KernelMultiviewNMF,
-    preparation: Preparation,
     views: Views,
     data: StudyData,
     outcomes: Iterable[str],
@@ -195,7 +217,6 @@ def follow(
         From `read_followup`.
     model : KernelMultiviewNMF
         Fitted to `views`.
-    preparation : Preparation
     views : Views
         The prepared views of the first visit.
     data : StudyData
@@ -214,16 +235,24 @@ def follow(
     same = pd.DataFrame(index=views.ids)
     with one_thread():
         for visit in later:
-            placed = preparation.transform(visit.views, visit.participants)
+            placed = _clustered(visit.views, views.ids)
             labels[visit.name] = _labels(model, placed).reindex(views.ids)
             same[visit.name] = _labels(model, _as_seen(views, placed)).reindex(views.ids)
     table = _outcomes(later, data, list(outcomes), views.ids)
     found, notes = _slopes(table, labels[BASELINE], list(outcomes))
-    return Followup(labels, same, {visit.name: _seen(visit) for visit in later}, table, found, notes)
+    return Followup(labels, same, {visit.name: visit.seen for visit in later}, table, found, notes)
+
+
+def _clustered(later: Views, ids: pd.Index) -> Views:
+    """The subjects of a later visit who were clustered at the first one."""
+    assert later.ids is not None
+    return later[later.ids.isin(ids)]
 
 
 def _labels(model: KernelMultiviewNMF, views: Views) -> pd.Series:
     """The cluster of each subject, by id."""
+    if not len(views):
+        return pd.Series(dtype=float)
     return pd.Series(np.asarray(model.transform(views)).argmax(axis=1).astype(float), index=views.ids)
 
 
@@ -235,10 +264,6 @@ def _as_seen(views: Views, later: Views) -> Views:
     both = start.present & later.present
     left = both.any(axis=1)
     return Views(start[left], present=both[left])
-
-
-def _seen(visit: LaterVisit) -> list[str]:
-    return [name for a, name in enumerate(visit.views.names) if visit.views.present[:, a].any()]
 
 
 def _outcomes(later: list[LaterVisit], data: StudyData, names: list[str], ids: pd.Index) -> pd.DataFrame:

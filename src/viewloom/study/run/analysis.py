@@ -92,7 +92,7 @@ def analyse(
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     model, warned = _fitted(ready, stages)
     roles = Roles.of(study)
-    followed = follow(ready.later, model, ready.preparation, ready.views, ready.data, roles.outcomes)
+    followed = follow(ready.later, model, ready.views, ready.data, roles.outcomes)
     return Results(
         name=study.name,
         model=model,
