@@ -43,7 +43,7 @@ QUICK = [
 ]
 MINORS = range(11, 16)  # of Python 3
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
-OLD = ("plot", "study", "dask", "data")
+OLD = ("plot", "study", "dask", "data", "stats")
 # anndata does not allow what make test installs
 TESTS = {"omics": "tests/study/readers/test_readers_anndata.py"}
 
@@ -84,6 +84,13 @@ assert found.present.sum(axis=0).tolist() == [60, 50] and sp.issparse(found["ata
 for i in (10, 59):
     assert (found["atac"][[i]].toarray() == atac[found.ids[i]].X.toarray()).all()
 vl.KernelMultiviewNMF(3).fit(found)
+""",
+    "stats": """
+import numpy as np
+from viewloom.clinical import slopes
+ids, time = np.repeat(np.arange(60), 3), np.tile([0.0, 1.0, 2.0], 60)
+noise = np.random.default_rng(0).normal(0, 0.5, 180)
+assert slopes(ids % 2, ids, time, 28 - (ids % 2) * time + noise).p < 0.001
 """,
     "data": "import viewloom as vl; print(vl.datasets.load_ad_csf().views)",
 }  # fmt: skip

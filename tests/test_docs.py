@@ -30,7 +30,7 @@ PROMISED = ["start", "study", "guide/report", "paper", "published", "method", "w
 PROMISED += ["architecture", "changelog"]
 FRAGMENTS = {"scaling.md"}  # pages whose blocks show calls only, with views that the reader has
 
-NEEDS = {"guide/together.md": "dask"}  # extras that pages use
+NEEDS = {"guide/together.md": "dask", "guide/visits.md": "statsmodels"}  # extras that pages use
 
 if not DOCS.exists():
     pytest.skip("the documentation is not part of the package", allow_module_level=True)

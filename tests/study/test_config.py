@@ -19,6 +19,7 @@ from viewloom.study.config.toml import Study, View, json_schema, read_study
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation.fitted import Plan
 from viewloom.study.preparation.plan import CHOICES
+from viewloom.study.readers.formats import INTERNAL
 from viewloom.study.reading import TRANSFORMS
 from viewloom.study.wording import nearest
 
@@ -198,7 +199,7 @@ class TestReading:
         assert view["transform"]["enum"] == list(TRANSFORMS)
         for format in readers.FORMATS.values():
             options = {name for name, p in format.options.items() if p.kind is p.KEYWORD_ONLY}
-            assert options - {"numeric", "aside"} <= set(View.model_fields)
+            assert options - {*INTERNAL} <= set(View.model_fields)
 
     def test_the_schema_knows_every_block(self):
         schema = json_schema()

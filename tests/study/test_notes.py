@@ -20,6 +20,8 @@ from typer.testing import CliRunner
 import viewloom
 from viewloom import Views
 from viewloom.cli.commands import app
+from viewloom.clinical import Slopes
+from viewloom.study import followup
 from viewloom.study import notes as notes_module
 from viewloom.study.check import _constant_notes, _site_notes, describe
 from viewloom.study.cohort import load, read_tables
@@ -28,8 +30,10 @@ from viewloom.study.notes import Breakdown, Count, Note
 from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.readers import plink, ucsffsx
 from viewloom.study.readers.adni import read_adnimerge
+from viewloom.study.readers.dates import Days
 from viewloom.study.readers.freesurfer import read_stats
 from viewloom.study.readers.tables import read_long, read_table
+from viewloom.study.reading import ReferenceDates
 from viewloom.study.run import computations, prepare
 
 MIN_CELL, N = 11, 40
@@ -140,6 +144,29 @@ def of_visits(folder, n):
     rows = [(name, "ses-M00", 1.0) for name in IDS] + [(name, "m12", 1.0) for name in IDS[:n]]
     path = written(folder, pd.DataFrame(rows, columns=["id", "visit", "x"]), index=False)
     return found + read_table(path, id="id", visit="bl").attrs["notes"]
+
+
+def of_dates(folder, n):
+    """Dates nearest to those of the participants: n ties, and n that are far away."""
+    days = [(name, day) for name in IDS[:n] for day in (-10, 10)] + [(name, 5) for name in IDS[n:-n]]
+    days += [(name, 200) for name in IDS[-n:]]
+    path = written(folder, pd.DataFrame(days, columns=["id", "day"]).assign(x=1.0), index=False)
+    reference = ReferenceDates(Days(pd.Series(0.0, index=IDS), False), "exact")
+    return read_table(path, id="id", visit="nearest:day", reference=reference).attrs["notes"]
+
+
+def of_followup(folder, n):
+    """Models that did not converge, visits without a time, and no later visits."""
+    none = pd.DataFrame({"slope": [np.nan]})
+    failed, simple = (Slopes(none, np.nan, 0, np.nan, "intercept", converged) for converged in (False, True))
+    once = pd.DataFrame({"id": IDS, "visit": "baseline", "years": 0.0, "mmse": 1.0})
+    untimed = pd.concat([once, once.assign(visit="V2", years=np.nan)])
+    notes = [*followup._slope_notes({"mmse": failed, "cdr": simple}, n)]
+    visit = followup.LaterVisit("m12", Views({"mri": np.ones((n, 2))}), once)
+    notes += followup.visit_notes([visit], N)
+    for table in (once, untimed):
+        notes += followup._slopes(table, pd.Series(0, index=IDS), ["mmse"])[1]
+    return notes
 
 
 def of_adni(folder, n):
@@ -291,6 +318,8 @@ SCENARIOS = [
     of_table,
     of_long,
     of_visits,
+    of_dates,
+    of_followup,
     of_adni,
     of_ucsffsx,
     of_freesurfer,

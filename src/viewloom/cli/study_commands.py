@@ -52,12 +52,13 @@ def simulate(
     ],
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     missing: Annotated[float, typer.Option(min=0, max=0.9, help="Share of views that are missing.")] = 0.1,
+    visits: Annotated[int, typer.Option(min=1, max=10, help="Number of yearly visits.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Write the files of an example study with a simulated cohort."""
     from viewloom.study.example import write_example
 
-    files = write_example(folder, random_state=seed, missing=missing)
+    files = write_example(folder, random_state=seed, missing=missing, visits=visits)
     if not quiet:
         print_line(f"Wrote {len(files)} files of a simulated cohort to {folder}. Next:")
         print_line(f"  viewloom check {files[0]}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from viewloom.clinical.association import associations, pairwise, site_warning
 from viewloom.clinical.findings import cramers_v, holm, p_text
+from viewloom.clinical.longitudinal import Slopes, first_conversion, slopes, transitions
 from viewloom.clinical.profiles import described, profile
 from viewloom.clinical.shown import Hidden, Known, Shown
 from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts, suppressed
@@ -20,12 +21,14 @@ __all__ = [
     "Hidden",
     "Known",
     "Shown",
+    "Slopes",
     "as_categories",
     "as_numbers",
     "associations",
     "conversion",
     "cramers_v",
     "described",
+    "first_conversion",
     "hidden",
     "holm",
     "logrank",
@@ -35,5 +38,7 @@ __all__ = [
     "round_times",
     "shown_counts",
     "site_warning",
+    "slopes",
     "suppressed",
+    "transitions",
 ]

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from viewloom.data.cohort.facts import IMAGING_VIEWS, feature_notes, region_table
 from viewloom.data.cohort.genes import draw_genotypes, snp_panel
-from viewloom.data.cohort.images import draw_images
-from viewloom.data.cohort.people import draw_missing, draw_people, on_pathway, participant_table
+from viewloom.data.cohort.images import draw_images, later_images
+from viewloom.data.cohort.people import (
+    draw_missing,
+    draw_people,
+    draw_rates,
+    later_participants,
+    later_people,
+    on_pathway,
+    participant_table,
+)
 from viewloom.data.views import Views
 from viewloom.runtime.errors import InputError
 
-__all__ = ["Cohort", "Truth", "adni_like", "blobs_views", "feature_notes", "rings", "three_kinds"]
+__all__ = [
+    "Cohort", "CohortVisit", "Truth", "adni_like", "adni_like_visits", "blobs_views", "feature_notes",
+    "rings", "three_kinds",
+]  # fmt: skip
 
 Seed = int | np.random.Generator | None
 DIAGNOSES = ("HC", "MCI", "AD")  # the codes 0, 1, 2 of Truth.y
+DROP_OUT = 0.1  # own choice: share of participants who are lost every year
 MOST_MISSING = 0.75  # every participant keeps one of four views
 
 
@@ -164,14 +176,126 @@ def adni_like(
     >>> adni_like(missing=0.1, random_state=0).views.present.mean().round(2).item()
     0.9
     """
-    _check_sizes(n_ad, n_mci, n_hc, n_sites, missing)
-    people_rng, image_rng, gene_rng, clinic_rng, missing_rng = np.random.default_rng(random_state).spawn(5)
-    people = draw_people(n_ad, n_mci, n_hc, n_sites, people_rng)
+    return _drawn((n_ad, n_mci, n_hc), n_sites, missing, np.random.default_rng(random_state))[0]
+
+
+def _drawn(
+    sizes: tuple[int, int, int], n_sites: int, missing: float, rng: np.random.Generator
+) -> tuple[Cohort, pd.DataFrame]:
+    """A cohort, and its people as `draw_people` describes them."""
+    _check_sizes(*sizes, n_sites, missing)
+    people_rng, image_rng, gene_rng, clinic_rng, missing_rng = rng.spawn(5)
+    people = draw_people(*sizes, n_sites, people_rng)
     dosage, apoe = draw_genotypes(snp_panel(), on_pathway(people), gene_rng)
     blocks = {**draw_images(people, n_sites, image_rng), "snp": dosage}
     lost = draw_missing(people["stage"].to_numpy(), len(blocks), missing, missing_rng)
     participants = participant_table(people, apoe, clinic_rng)
-    return Cohort(_as_views(blocks, lost, participants.index), participants, _truth(people))
+    cohort = Cohort(_as_views(blocks, lost, participants.index), participants, _truth(people))
+    return cohort, people
+
+
+@dataclass(frozen=True, eq=False)
+class CohortVisit:
+    """A visit of a simulated cohort; see `adni_like_visits`.
+
+    Attributes
+    ----------
+    name : str
+        "bl", "m12", "m24", ...
+    cohort : Cohort
+        The participants who were seen, with the values of the visit. The truth is that of the visit, too.
+    dates : DataFrame
+        Dates ``exam`` and ``scan`` of the participants.
+    """
+
+    name: str
+    cohort: Cohort
+    dates: pd.DataFrame
+
+
+def adni_like_visits(
+    n_ad: int = 88,
+    n_mci: int = 174,
+    n_hc: int = 83,
+    *,
+    visits: int = 3,
+    missing: float = 0.0,
+    n_sites: int = 12,
+    random_state: Seed = None,
+) -> list[CohortVisit]:
+    """Simulate a cohort that is seen every year.
+
+    Parameters
+    ----------
+    n_ad, n_mci, n_hc, missing, n_sites, random_state
+        As in `adni_like`, whose cohort is the first visit.
+    visits : int, default=3
+        Number of visits.
+
+    Returns
+    -------
+    list of CohortVisit
+
+    Notes
+    -----
+    The stage increases linearly, by 0.08 a year on average in participants with a prodromal or dementia
+    course and by 0.01 in others; the SD of the rate is half of its mean. Regions follow the stage and the
+    age, with noise of 0.2 SD. The MMSE changes by -25 and the CDR-SB by 15 per unit of stage, so that slopes
+    differ between participants: about -2 points of the MMSE a year in AD. Participants with MCI have AD from
+    their conversion on. One in ten participants drops out each year. Exams are up to 30 days from their
+    month, and scans up to 60 days from the exam. These are assumptions, without a published value.
+
+    Examples
+    --------
+    >>> visits = adni_like_visits(random_state=0)
+    >>> [(visit.name, len(visit.cohort.views)) for visit in visits]
+    [('bl', 345), ('m12', 310), ('m24', 279)]
+    """
+    if visits < 1:
+        raise InputError(f"visits must be at least 1, got {visits}.")
+    root = np.random.default_rng(random_state)
+    first, people = _drawn((n_ad, n_mci, n_hc), n_sites, missing, root)
+    rng = root.spawn(1)[0]
+    rate = draw_rates(people, rng)
+    days = pd.Timestamp("2006-01-01") + pd.to_timedelta(rng.integers(0, 1000, len(people)), unit="D")
+    seen, found = np.arange(len(people)), list[CohortVisit]()
+    for years in range(visits):
+        if years:
+            seen = np.sort(rng.choice(seen, size=round((1 - DROP_OUT) * len(seen)), replace=False))
+        cohort = first if not years else _later(first, people, rate, years, seen, rng)
+        dates = _visit_dates(days[seen], years, cohort.participants.index, rng)
+        found.append(CohortVisit(f"m{12 * years}" if years else "bl", cohort, dates))
+    return found
+
+
+def _later(
+    first: Cohort,
+    people: pd.DataFrame,
+    rate: np.ndarray,
+    years: int,
+    seen: np.ndarray,
+    rng: np.random.Generator,
+) -> Cohort:
+    """The cohort some years later, without those who dropped out."""
+    image_rng, clinic_rng = rng.spawn(2)
+    after = later_people(people, float(years), rate)
+    images = later_images({view: first.views[view] for view in IMAGING_VIEWS}, people, after, image_rng)
+    blocks = {**images, "snp": first.views["snp"]}
+    table = later_participants(first.participants, rate, float(years), clinic_rng)
+    views = _as_views(blocks, ~first.views.present, table.index)
+    truth = _truth(after)
+    rows = {name: getattr(truth, name)[seen] for name in ("y", "stage", "course", "subtype")}
+    return Cohort(views[seen], table.iloc[seen], replace(truth, **rows))
+
+
+def _visit_dates(
+    start: pd.DatetimeIndex, years: int, ids: pd.Index, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Dates of exams and scans; those of the first visit are not moved."""
+    moved = rng.integers(-30, 31, len(start)) if years else np.zeros(len(start))
+    exam = start + pd.to_timedelta(moved + round(365.25 * years), unit="D")
+    scan = exam + pd.to_timedelta(rng.integers(-60, 61, len(start)), unit="D")
+    return pd.DataFrame({"exam": exam.strftime("%Y-%m-%d"), "scan": scan.strftime("%Y-%m-%d")}, index=ids)
 
 
 def _check_sizes(n_ad: int, n_mci: int, n_hc: int, n_sites: int, missing: float) -> None:

@@ -63,9 +63,9 @@ def _named_under(key: str) -> str:
 
 
 def _keys(source: Participants | View, block: str) -> Why:
-    """The id and visit columns of a source."""
+    """The id, visit and date columns of a source."""
     default = getattr(readers.FORMATS[source.format].options.get("id"), "default", None)
-    given = {"id": source.id or default, "visit_column": source.visit_column}
+    given = {"id": source.id or default, "visit_column": source.visit_column, "date": source.date}
     return {folded(name): f"{key} of {block}" for key, name in given.items() if isinstance(name, str)}
 
 

@@ -16,6 +16,7 @@ from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.followup import LaterVisit, read_followup, visit_notes
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.levels import described
@@ -107,6 +108,7 @@ class Prepared:
     views: Views
     everyone: Views | None = None
     raw: StudyData | None = None
+    later: list[LaterVisit] = field(default_factory=list)
 
     @property
     def clustered(self) -> np.ndarray:
@@ -150,10 +152,12 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
         everyone = join(study, tables)
         check_unchanged(before, everyone.inputs)
         ready = _prepared(study, everyone)
+        later = read_followup(study, ready.data, ready.preparation)
     except StudyError as error:
         return replace(describe(study, tables), problems=str(error).split("\n")), None
     found = describe(study, tables, ready.preparation)
-    return found, replace(ready, check=found)
+    found = replace(found, notes=[*found.notes, *visit_notes(later, len(ready.views))])
+    return found, replace(ready, check=found, later=later)
 
 
 def _prepared(study: Study, everyone: StudyData) -> Prepared:
@@ -185,9 +189,9 @@ def _check_survival(study: Study, data: StudyData) -> None:
     if survival is None or data.participants is None:
         return
     try:
-        check_follow_up(data.participants[survival.time], data.participants[survival.event])
+        check_follow_up(*(data.participants[name] for name in survival.columns))
     except ValueError as error:
-        columns = f"{survival.time!r} and {survival.event!r}"
+        columns = " and ".join(map(repr, survival.columns))
         raise StudyError(f"participants: survival ({columns}): {error}") from None
 
 

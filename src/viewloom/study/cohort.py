@@ -16,11 +16,12 @@ import pandas as pd
 from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
+from viewloom.study.conversion import with_conversion
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
-from viewloom.study.reading import read_participants, read_rule_columns, read_view
+from viewloom.study.reading import read_participants, read_rule_columns, read_view, reference_dates
 from viewloom.study.selecting import CLUSTERED, REFERENCE, select
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
@@ -122,18 +123,27 @@ def read_tables(
     Tables
     """
     frames: dict[str, pd.DataFrame] = {}
-    people, problems = None, list[str]()
+    people, reference, problems = None, None, list[str]()
     elsewhere = named_elsewhere(study)
+    with _collecting(problems, "participants"):
+        reference = reference_dates(study.participants, study.ids.match)
     for name, view in study.views.items():
         with _collecting(problems, f"view {name!r}"):
             wanted = (needed or {}).get(name, ())
             by_rules = named_by_rules(study, name)
             frames[name] = read_view(
-                view, study.ids.match, training=training, elsewhere=elsewhere | by_rules, needed=wanted
+                view,
+                study.ids.match,
+                training=training,
+                elsewhere=elsewhere | by_rules,
+                needed=wanted,
+                reference=reference,
             )
     if study.participants is not None:
         with _collecting(problems, "participants"):
             people = read_participants(study.participants, study.ids.match, training=training)
+            if training:
+                people = with_conversion(people, study.participants, study.ids.match)
     tables = without_copies(frames, people if training else None, study)
     tables = replace(tables, participants=people)
     problems += tables.problems
@@ -147,7 +157,7 @@ def read_tables(
         tables = replace(tables, selection=selection).of(CLUSTERED, REFERENCE)
     for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
         problems.extend(problems_of(tables.clustered, study))
-    return replace(tables, notes=notes, problems=problems)
+    return replace(tables, notes=notes, problems=list(dict.fromkeys(problems)))
 
 
 def _rule_tables(study: Study) -> dict[str, pd.DataFrame]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.cohort.facts import facts, region_table
-from viewloom.data.simulated import Cohort, adni_like
+from viewloom.data.simulated import Cohort, CohortVisit, adni_like_visits
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.runtime.files import all_or_none, writing
 from viewloom.study.errors import StudyError
@@ -91,12 +91,26 @@ n_clusters = 3
 """
 
 
+SEVERAL = {  # what study.toml says of one visit -> what it says of several
+    'id = "participant_id"\ndiagnosis': 'id = "participant_id"\nvisit = "bl"\ndate = "exam_date"\ndiagnosis',
+    'survival = { time = "conversion_time", event = "conversion_event" }  # years; known for MCI only':
+        'survival = { converts_to = "AD", among = "MCI" }  # derived from the visits',
+    "# Grey matter density: a table with one row per participant and one column per region.":
+        "# Grey matter density: a table with one row per participant and visit, and one column per region.",
+    'format = "table"\nid = "participant_id"\n':
+        'format = "table"\nid = "participant_id"\nvisit = "bl"\ndate = "scan_date"\n',
+    "[model]\n": "# Later visits are placed by the model of the first one.\n[followup]\n"
+        'visits = "all"\n\n[model]\n',
+}  # fmt: skip
+
+
 def write_example(
     folder: str | Path,
     *,
     sizes: tuple[int, int, int] = (88, 174, 83),
     random_state: int = 0,
     missing: float = 0.1,
+    visits: int = 1,
 ) -> list[Path]:
     """Write a simulated cohort as the files of a study.
 
@@ -109,6 +123,10 @@ def write_example(
     random_state : int, default=0
     missing : float, default=0.1
         Share of all pairs of participant and view that are missing; see `viewloom.simulate.adni_like`.
+    visits : int, default=1
+        Number of yearly visits; see `viewloom.simulate.adni_like_visits`. With more than one, participants,
+        VBM and FDG have a row per visit, with dates, and ``study.toml`` follows them up. FreeSurfer and SNPs
+        are those of the first visit.
 
     Returns
     -------
@@ -139,14 +157,44 @@ def write_example(
     if existing:
         raise StudyError(f"{folder}: {existing} files of a study already exist; choose another folder.")
     to_bed = _to_bed()
-    cohort = adni_like(*sizes, missing=missing, random_state=random_state)
+    seen = adni_like_visits(*sizes, visits=visits, missing=missing, random_state=random_state)
+    cohort = seen[0].cohort
     with writing(folder), all_or_none(paths):
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
         _write_tables(cohort, folder)
+        if visits > 1:
+            _write_visits(seen, folder)
         to_bed(folder / GENOTYPES, *_genotypes(cohort))
-        (folder / "study.toml").write_text(STUDY, encoding="utf-8")
+        (folder / "study.toml").write_text(_study(visits), encoding="utf-8")
     return paths
+
+
+def _study(visits: int) -> str:
+    """The text of study.toml."""
+    text = STUDY
+    for one, several in SEVERAL.items() if visits > 1 else ():
+        text = text.replace(one, several, 1)
+    return text
+
+
+def _write_visits(visits: list[CohortVisit], folder: Path) -> None:
+    """Write the tables that have a row per visit."""
+    derived = ["conversion_time", "conversion_event"]
+    people = [_at(visit.cohort.participants.drop(columns=derived), visit, "exam") for visit in visits]
+    scans = [_at(_view(visit.cohort, "vbm"), visit, "scan") for visit in visits]
+    uptake = [_long(_view(visit.cohort, "fdg")).assign(visit=visit.name) for visit in visits]
+    pd.concat(people).to_csv(folder / "participants.csv", lineterminator="\n")
+    pd.concat(scans).to_csv(folder / "vbm.csv", lineterminator="\n")
+    pd.concat(uptake).to_csv(folder / "fdg.csv", index=False, lineterminator="\n")
+
+
+def _at(table: pd.DataFrame, visit: CohortVisit, kind: str) -> pd.DataFrame:
+    """A table with the visit and the date of each row."""
+    table = table.copy()
+    table.insert(0, "visit", visit.name)
+    table.insert(1, f"{kind}_date", visit.dates[kind].reindex(table.index))
+    return table
 
 
 def _to_bed() -> Any:

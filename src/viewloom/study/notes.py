@@ -95,12 +95,42 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
+class Rough:
+    """A median of subjects, which is not shared if they are few.
+
+    Attributes
+    ----------
+    value : int
+    unit : str
+        The noun in singular.
+    of : int
+        Number of subjects.
+
+    Examples
+    --------
+    >>> str(Rough(12, "day", 40)), Rough(12, "day", 3).shared(11)
+    ('12 days', '(not shown)')
+    """
+
+    value: int
+    unit: str
+    of: int
+
+    def __str__(self) -> str:
+        return counted(self.value, self.unit)
+
+    def shared(self, min_cell: int) -> str:
+        """The median, if there are enough subjects."""
+        return str(self) if self.of >= min_cell else "(not shown)"
+
+
+@dataclass(frozen=True)
 class Note:
     """Something that was left out, changed or found, and is worth knowing.
 
     Attributes
     ----------
-    parts : tuple of str, Count or Breakdown
+    parts : tuple of str, Count, Breakdown or Rough
         Shown one after the other. Every number of subjects, rows or cells is a part of its own, never text.
 
     Examples
@@ -112,7 +142,7 @@ class Note:
     'fewer than 11 subjects and 2 columns left out'
     """
 
-    parts: tuple[str | Count | Breakdown, ...]
+    parts: tuple[str | Count | Breakdown | Rough, ...]
 
     def __str__(self) -> str:
         return "".join(map(str, self.parts))

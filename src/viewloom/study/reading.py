@@ -22,6 +22,7 @@ from viewloom.study.config.schema import Participants, View
 from viewloom.study.errors import StudyError
 from viewloom.study.ids import canonical_ids, count_unknown
 from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.dates import Days, Reference, days_of
 from viewloom.study.wording import counted, folded, nearest
 
 CHECK = "check visit and missing_codes"
@@ -35,6 +36,7 @@ def read_view(
     training: bool = True,
     elsewhere: Mapping[str, str] | None = None,
     needed: Collection[str] = (),
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     """Read a view; subjects without any value are left out.
 
@@ -50,13 +52,15 @@ def read_view(
         Columns that are not features; see `aside.named_elsewhere`.
     needed : collection of str
         Columns that are always features, since a model was fitted on them.
+    reference : Reference, optional
+        Dates of the participants; see `reference_dates`.
 
     Returns
     -------
     DataFrame
         ``attrs["aside"]`` has the columns that were set aside, and the reasons.
     """
-    features = Features(view, elsewhere or {}, needed, training)
+    features = Features(view, elsewhere or {}, needed, training, reference)
     parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
     frame = _together(parts, view)
     problems = list(_code_problems(view, frame))
@@ -77,12 +81,13 @@ class Features:
     elsewhere: Mapping[str, str]
     needed: Collection[str]
     training: bool
+    reference: Reference | None = None
 
     def read(self, path: Path | list[Path]) -> pd.DataFrame:
         """Read the features of a file."""
         read = _read_chosen if self.training else _read_all_columns
-        more = {"aside": self.named} if readers.takes(self.view.format, "aside") else {}
-        frame = read(self.view, path, **more)
+        more = {"aside": self.named, "reference": self.reference}
+        frame = read(self.view, path, **{k: v for k, v in more.items() if readers.takes(self.view.format, k)})
         named = [*frame.attrs["aside"], *filter(self.named, map(str, frame.columns))]
         why = {name: self.elsewhere[folded(name)] for name in named}
         left = without(frame, why)
@@ -173,6 +178,29 @@ def read_participants(people: Participants, match: str, *, training: bool = True
         chosen[column] = pd.Series(as_categories(chosen[column]), chosen.index, dtype=object)
     numbers = chosen.select_dtypes("number")
     return _noted(chosen, [*frame.attrs["notes"], *sentinels.doubts(numbers, people.missing_codes)])
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceDates:
+    """Dates of the participants, by canonical id."""
+
+    days: Days
+    match: str
+
+    def of(self, ids: pd.Series) -> Days:
+        """The date of each subject, NaN where there is none."""
+        found = self.days.number.reindex(canonical_ids(ids.fillna("").tolist(), self.match))
+        return Days(found.set_axis(ids.index), self.days.calendar)
+
+
+def reference_dates(people: Participants | None, match: str) -> ReferenceDates | None:
+    """The dates of the participants at the visit that is kept; None if the study names no column of dates."""
+    if people is None or people.date is None:
+        return None
+    frame = _matched(_read(people, people.path, people.options, numeric=False), match, file_names(people))
+    if people.date not in frame.columns:
+        raise StudyError(f"{file_names(people)}: column {people.date!r} has no date; check date and visit.")
+    return ReferenceDates(days_of(frame[people.date], people.path), match)
 
 
 def _column_problems(people: Participants, frame: pd.DataFrame, training: bool) -> Iterator[str]:

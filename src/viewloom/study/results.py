@@ -20,6 +20,7 @@ from viewloom.study.check import Check
 from viewloom.study.cluster_names import default_names
 from viewloom.study.config.toml import Study
 from viewloom.study.design import Design
+from viewloom.study.followup import Followup
 from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
 
@@ -48,7 +49,7 @@ class Roles:
             people.site,
             list(people.covariates),
             list(people.outcomes),
-            None if times is None else (times.time, times.event),
+            None if times is None else times.columns,
         )
 
 
@@ -89,6 +90,8 @@ class Results:
     seed, min_cell : int
     design : Design or None
         Who was clustered, where controls fall, and how much of the clustering is severity.
+    followup : Followup or None
+        Later visits, placed by the model.
     """
 
     name: str
@@ -109,6 +112,7 @@ class Results:
     inputs: dict[str, str]
     min_cell: int
     design: Design | None = None
+    followup: Followup | None = None
 
     @property
     def sizes(self) -> list[int]:

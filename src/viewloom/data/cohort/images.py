@@ -22,6 +22,7 @@ ASSOCIATION = ("temporal", "parietal", "cingulate", "frontal")  # lobes; "limbic
 AGE_SCALE = (75.2, 6.9)  # years
 ICV_SCALE = (1.556e6, 0.165e6)  # mm^3
 SITE_SD = 0.35  # middle of the facts' range 0.2-0.5, in SD of the feature
+RETEST_SD = 0.2  # own choice: noise of a second measurement, in SD of the feature
 SHARED_MRI = 0.5  # own choice: part of the global and lobe factors that VBM and FreeSurfer, one scan, share
 POWERS = np.linspace(0.3, 4.0, 371)  # candidates for the shape of a region's response to the stage
 
@@ -40,6 +41,21 @@ def draw_images(people: pd.DataFrame, n_sites: int, rng: np.random.Generator) ->
         noise = _correlated_noise(regions, factors, lobes, view_rng)
         images[view] = _measure(regions, people, noise, n_sites, view_rng)
     return images
+
+
+def later_images(
+    images: dict[str, np.ndarray], before: pd.DataFrame, after: pd.DataFrame, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Measurements of the same people at a later stage and age, with new noise."""
+    years = after["age"].to_numpy(dtype=float) - before["age"].to_numpy(dtype=float)
+    found = {}
+    for (view, X), own in zip(images.items(), rng.spawn(len(images)), strict=True):
+        regions = region_table(view)
+        z = _disease(regions, before) - _disease(regions, after)
+        z += np.outer(years / AGE_SCALE[1], regions["age_r"].to_numpy())
+        z += RETEST_SD * own.standard_normal(X.shape)
+        found[view] = np.asarray((X + regions["sd"].to_numpy() * z).clip(min=0))
+    return found
 
 
 def _correlated_noise(

@@ -23,6 +23,8 @@ PRODROMAL = 0.69
 HAZARD_SLOPE = 5.0  # own choice: log hazard of conversion per unit of stage
 FOLLOW_UP = (1.0, 4.0)  # own choice: years until an MCI participant is last seen
 STAGE_COGNITION_R = 0.5  # own choice: correlation of stage and test score within a diagnosis
+RATES = (0.08, 0.01)  # own choice: mean increase of the stage per year on the way to AD, and of others
+MMSE_PER_STAGE, CDRSB_PER_STAGE = -25.0, 15.0  # own choice: change of the scores per unit of stage
 MISSING_SLOPE = 2.0  # own choice: log weight of losing a view, per unit of stage
 
 
@@ -100,6 +102,34 @@ def participant_table(people: pd.DataFrame, apoe: np.ndarray, rng: np.random.Gen
     table["cdrsb"] = (2 * _score(people, "cdrsb", 1, rng)).clip(0, 36).round() / 2  # in halves
     table["conversion_time"], table["conversion_event"] = _draw_conversion(people, rng)
     return table
+
+
+def later_people(people: pd.DataFrame, years: float, rate: np.ndarray) -> pd.DataFrame:
+    """The same people some years later: older, and at a later stage."""
+    stage = (people["stage"].to_numpy() + rate * years).clip(max=1.0)
+    return people.assign(stage=stage, age=(people["age"] + years).round(1))
+
+
+def draw_rates(people: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
+    """Increase of the stage per year: larger in those on the way to AD."""
+    mean = np.where(on_pathway(people), *RATES)
+    return np.asarray(mean * rng.gamma(4.0, 0.25, size=len(people)))
+
+
+def later_participants(
+    table: pd.DataFrame, rate: np.ndarray, years: float, rng: np.random.Generator
+) -> pd.DataFrame:
+    """The participants some years later: scores follow the stage, and those who have converted have AD."""
+    own = rng.standard_normal((2, len(table)))
+    mmse = table["mmse"] + MMSE_PER_STAGE * rate * years + 0.7 * own[0]
+    cdrsb = table["cdrsb"] + CDRSB_PER_STAGE * rate * years + 0.3 * own[1]
+    converted = (table["conversion_event"] == 1) & (table["conversion_time"] <= years)
+    return table.assign(
+        diagnosis=table["diagnosis"].mask(converted, "AD"),
+        age=(table["age"] + years).round(1),
+        mmse=mmse.clip(0, 30).round().astype(int),
+        cdrsb=(2 * cdrsb).clip(0, 36).round() / 2,
+    )
 
 
 def _score(people: pd.DataFrame, what: str, sign: int, rng: np.random.Generator) -> np.ndarray:

@@ -29,6 +29,7 @@ from viewloom.runtime.files import special
 from viewloom.solver.updates import PROJECTIONS
 from viewloom.study import readers
 from viewloom.study.ids import STYLES
+from viewloom.study.readers.visits import NEAREST
 from viewloom.study.wording import CONTROL, nearest
 
 
@@ -123,6 +124,25 @@ def _existing(value: Any, info: ValidationInfo) -> Path:
     return Path(path)
 
 
+def _as_visits(value: Any) -> Any:
+    """A single visit where several are allowed."""
+    return value if isinstance(value, list) else [value]
+
+
+def _month(value: dict[Any, float]) -> dict[Any, float]:
+    """Months with their tolerance."""
+    if set(value) != {"months", "within"} or not value["within"] >= 0:
+        raise mistake("needs months, and within, which must not be negative: { months = 12, within = 3 }")
+    return value
+
+
+def _rule(value: str) -> str:
+    """A visit that can be chosen."""
+    if value.startswith(NEAREST) and not value.removeprefix(NEAREST).strip():
+        raise mistake("needs a column of dates: 'nearest:EXAMDATE'")
+    return value
+
+
 def _shape(value: Any) -> str:
     """Whether a setting is one for all views or columns, or a table with one for each."""
     return "(each)" if isinstance(value, dict) else "(one)"
@@ -150,6 +170,12 @@ Range = Annotated[dict[Literal["min", "max"], float], AfterValidator(_checked_ra
 Rules = dict[
     str, Annotated[Annotated[Groups, Tag("(one)")] | Annotated[Range, Tag("(each)")], Discriminator(_shape)]
 ]
+Month = Annotated[dict[str, float], AfterValidator(_month)]
+Visit = Annotated[
+    Annotated[Annotated[Text, AfterValidator(_rule)], Tag("(one)")] | Annotated[Month, Tag("(each)")],
+    Discriminator(_shape),
+]
+VisitList = Annotated[list[Visit], BeforeValidator(_as_visits)]
 CodesPerColumn = Annotated[
     Annotated[list[Code], Tag("(one)")] | Annotated[dict[str, list[Code]], Tag("(each)")],
     Discriminator(_shape),

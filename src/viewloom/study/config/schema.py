@@ -12,11 +12,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PrivateAttr,
     SerializeAsAny,
+    Tag,
     ValidationInfo,
     create_model,
     field_validator,
@@ -40,6 +42,8 @@ from viewloom.study.config.fields import (
     ScalePerView,
     Share,
     Text,
+    Visit,
+    VisitList,
     Weight,
     WeightPerView,
     mistake,
@@ -73,10 +77,15 @@ class Source(Block):
     """How to read a table. Each format has the keys that its reader accepts."""
 
     id: str | None = Field(default=None, description="Column of the subject's id.")
-    visit: Text | None = Field(
-        default=None, description="Visit to keep, such as 'bl'; 'first': the first of each subject."
+    visit: Visit | None = Field(
+        default=None,
+        description="Visit to keep: 'bl', 'first', 'last', 'nearest:<date column>', or "
+        "{ months = 0, within = 6 }.",
     )
     visit_column: str | None = Field(default=None, description="Column that names the visit.")
+    date: str | None = Field(
+        default=None, description="Column of the date of the visit, or of days since the entry."
+    )
     missing_codes: CodesPerColumn | None = Field(
         default=None,
         description="Values that mean missing: [-4], or { 'ST*' = [-4], ... }; [] declares none.",
@@ -101,6 +110,31 @@ class Survival(Block):
     time: str = Field(description="Column of the follow-up time.")
     event: str = Field(description="Column of the event: 1 if observed, 0 if censored.")
 
+    @property
+    def columns(self) -> tuple[str, str]:
+        """Columns of the time and of the event."""
+        return self.time, self.event
+
+
+class Conversion(Block):
+    """``survival = { converts_to = "AD", among = "MCI" }``: derived from the diagnoses at all visits."""
+
+    converts_to: Codes = Field(min_length=1, description="Diagnosis of the event, or several diagnoses.")
+    among: Codes = Field(
+        default=[], description="Diagnoses at the start; by default all others than converts_to."
+    )
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        """Columns of the time and of the event, which are added to the participants."""
+        event = f"conversion to {' or '.join(self.converts_to)}"
+        return f"years to {event}", event
+
+
+def _kind_of_survival(value: Any) -> str:
+    derived = "converts_to" in value if isinstance(value, dict) else isinstance(value, Conversion)
+    return "(derived)" if derived else "(columns)"
+
 
 class Participants(Source):
     """``[participants]``: diagnosis, covariates and outcomes, one row per subject."""
@@ -113,7 +147,13 @@ class Participants(Source):
     covariates: Names = Field(default=[], description="Columns such as age, sex, education and ICV.")
     site: str | None = Field(default=None, description="Column of the site or scanner.")
     outcomes: Names = Field(default=[], description="Columns that clusters are compared on.")
-    survival: Survival | None = Field(default=None, description="Time to an event, such as conversion.")
+    survival: (
+        Annotated[
+            Annotated[Survival, Tag("(columns)")] | Annotated[Conversion, Tag("(derived)")],
+            Discriminator(_kind_of_survival),
+        ]
+        | None
+    ) = Field(default=None, description="Time to an event, such as conversion.")
     categorical: Names = Field(
         default=[], description="Columns that are categorical even if their cells are numbers."
     )
@@ -140,8 +180,8 @@ class Participants(Source):
         pairs = [("diagnosis", self.diagnosis), ("site", self.site)]
         pairs += [("covariates", name) for name in self.covariates]
         pairs += [("outcomes", name) for name in self.outcomes]
-        if self.survival is not None:
-            pairs += [("survival", self.survival.time), ("survival", self.survival.event)]
+        if isinstance(self.survival, Survival):
+            pairs += [("survival", name) for name in self.survival.columns]
         named = [name for _, name in pairs]
         pairs += [(key, name) for key, name in self._of_cluster if name not in named]
         return [(key, name) for key, name in pairs if name is not None]
@@ -361,6 +401,15 @@ def _scale(given: str | Mapping[str, str]) -> Any:
     return {view: _scale(one) for view, one in given.items()}
 
 
+class Followup(Block):
+    """``[followup]``: later visits, which are placed by the model of the first one."""
+
+    visits: VisitList = Field(
+        default=[],
+        description="Later visits, such as ['m12', 'm24'] or [{ months = 12, within = 3 }]; 'all'.",
+    )
+
+
 class Ids(Block):
     """``[ids]``."""
 
@@ -391,6 +440,7 @@ class Study(Block):
     preparation: Preparation = Preparation()
     cluster: Cluster = Cluster()
     model: Model = Model()
+    followup: Followup = Followup()
     ids: Ids = Ids()
     report: Report = Report()
     _path: Path = PrivateAttr(Path("study.toml"))
@@ -446,10 +496,12 @@ BLOCKS: dict[str, type[Block]] = {
     "study": About,
     "participants": Participants,
     "participants.survival": Survival,
+    "participants.survival (derived)": Conversion,
     "views.<name>": View,
     "preparation": Preparation,
     "cluster": Cluster,
     "model": Model,
+    "followup": Followup,
     "ids": Ids,
     "report": Report,
 }

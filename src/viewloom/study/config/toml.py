@@ -18,6 +18,7 @@ from viewloom.study import readers
 from viewloom.study.cluster_names import name_problems
 from viewloom.study.config.fields import Format, Kernel
 from viewloom.study.config.positions import Problem, Where, in_data, messages
+from viewloom.study.config.repeated import conversion_problems, followup_problems
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.preparation.plan import contradictions
@@ -80,13 +81,11 @@ def parse_study(text: str, path: Path) -> Study:
     data = _parsed(text, path)
     study, problems = _validated(data, path)
     if study is not None:
-        found = chain(
-            _view_problems(study),
-            _model_problems(study),
-            _preparation_problems(study),
-            _cluster_problems(study),
-            _name_problems(study),
-        )
+        checks = (
+            _view_problems, _model_problems, _preparation_problems, _cluster_problems, _name_problems,
+            followup_problems, conversion_problems,
+        )  # fmt: skip
+        found = chain.from_iterable(check(study) for check in checks)
         problems = list(islice(found, MOST_ERRORS))
     if problems or study is None:
         raise StudyError(messages(problems, text, path))

@@ -97,7 +97,7 @@ class Table:
         if self.format not in ("table", "long") or "visit" not in self.visits.settings:
             return self.raw
         codes = frames.visit_codes(self.raw, self.visits.settings.get("visit_column"), self.path)
-        return frames.of_visit(self.raw, self.id, codes, [self.visits.settings["visit"]], self.path, [])
+        return frames.of_visit(self.raw, self.id, codes, self.visits.settings["visit"], self.path, [])
 
     @cached_property
     def clinical(self) -> list[str]:
@@ -281,7 +281,7 @@ def _visit_of(codes: pd.Series, apart: pd.DataFrame, ids: pd.Series) -> tuple[st
 def _seen(codes: pd.Series, visits: pd.Series) -> str:
     """The number of subjects at each visit; dates are not shown."""
     counts = codes.value_counts()
-    if len(counts) > MOST_IDS * 2 or any(visit.scale == "day" for visit in visits):
+    if len(counts) > MOST_IDS * 2 or any(visit.private for visit in visits):
         return counted(len(codes), "row")
     return ", ".join(
         f"{counts[code]} at {code!r}" for code in sorted(counts.index, key=lambda c: (parse(c).place, c))

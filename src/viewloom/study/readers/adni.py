@@ -13,12 +13,13 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
+from viewloom.study.readers.dates import Reference
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
 from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.readers.visits import parse
+from viewloom.study.readers.visits import VisitSetting, parse, rule_of
 
 SAME_VISIT = {  # codes of one visit: a baseline includes screening and its scan
     "bl": ("bl", "sc", "scmri"),
@@ -47,12 +48,14 @@ def read_adnimerge(
     path: str | Path,
     *,
     id: str = "RID",
-    visit: str = "bl",
+    visit: VisitSetting = "bl",
+    date: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     numeric: bool = True,
     aside: Aside = None,
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     """Read ADNIMERGE.
 
@@ -61,7 +64,10 @@ def read_adnimerge(
     path : str or Path
     id : str, default="RID"
         "PTID" is available as well.
-    visit : str, default="bl"
+    visit : str or dict, default="bl"
+        Visit to keep, as in `tables.read_table`; "bl" covers sc and scmri, "all" keeps every row.
+    date, reference
+        As in `tables.read_table`.
     columns, exclude : list of str, optional
         Shell patterns. By default all numeric columns except ids, dates and copies of the baseline
         (``*_bl``); with ``numeric=False`` all columns.
@@ -79,7 +85,7 @@ def read_adnimerge(
         at the visit: that at baseline, which the table has, plus ``Years_bl``. ``>1700`` is read as 1700.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference)
     codes = MERGE_CODES if missing_codes is None else missing_codes
     raw = _aged(raw, codes, path, notation)
     return _clinical(raw, path, id, columns, exclude, codes, numeric, notes, notation, aside)
@@ -89,18 +95,20 @@ def read_tadpole(
     path: str | Path,
     *,
     id: str = "RID",
-    visit: str = "bl",
+    visit: VisitSetting = "bl",
+    date: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     numeric: bool = True,
     aside: Aside = None,
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     """Read TADPOLE_D1_D2: ADNIMERGE joined with tables of imaging and CSF measures.
 
     Parameters
     ----------
-    path, id, visit, columns, exclude, numeric, aside
+    path, id, visit, date, reference, columns, exclude, numeric, aside
         As in `read_adnimerge`. Patterns match the full names, such as ``ST*SV_UCSFFSX_*``.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1 in the tables other than ADNIMERGE and in those of its columns that are never
@@ -113,7 +121,7 @@ def read_tadpole(
         CN, MCI or AD, from DXCHANGE where that is given.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference)
     codes: Codes = TADPOLE_CODES
     if missing_codes is not None:
         names = [str(name) for name in raw.columns]
@@ -130,11 +138,13 @@ def read_fdg(
     path: str | Path,
     *,
     id: str = "RID",
-    visit: str = "bl",
+    visit: VisitSetting = "bl",
+    date: str | None = None,
     value: str = "MEAN",
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     """Read UCBERKELEYFDG: one row per scan and region.
 
@@ -142,7 +152,8 @@ def read_fdg(
     ----------
     path : str or Path
     id : str, default="RID"
-    visit : str, default="bl"
+    visit, date, reference
+        As in `read_adnimerge`.
     value : str, default="MEAN"
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
@@ -156,7 +167,7 @@ def read_fdg(
         with a note. ADNI has one to five regions; BAIPETNMRC has more.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference)
     name = ["ROINAME", *(["ROILAT"] if "ROILAT" in raw.columns else [])]
     wide = pivot(
         raw,
@@ -189,7 +200,14 @@ def is_fdg(sample: Sample) -> bool:
     return {"RID", "ROINAME", "MEAN"} <= sample.columns
 
 
-def visit_rows(path: Path, id: str, visit: str, notes: list[Note]) -> tuple[pd.DataFrame, Notation]:
+def visit_rows(
+    path: Path,
+    id: str,
+    visit: VisitSetting,
+    notes: list[Note],
+    date: str | None = None,
+    reference: Reference | None = None,
+) -> tuple[pd.DataFrame, Notation]:
     """Rows of the visit, with ids and codes as text, and how numbers are written."""
     dialect = find_dialect(path)
     raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # defragmented
@@ -197,9 +215,12 @@ def visit_rows(path: Path, id: str, visit: str, notes: list[Note]) -> tuple[pd.D
     frames.check_names(raw, path)
     if visit == "all":
         return raw, dialect.notation
+    rule = rule_of(visit)
     codes = _visits(raw, path)
-    wanted = SAME_VISIT.get(parse(visit).key, (visit,))
-    return frames.of_visit(raw, id, codes, wanted, path, notes), dialect.notation
+    same = SAME_VISIT.get(parse(rule.code).key, ()) if rule.kind == "code" else ()
+    more: Any = {"date": date, "reference": reference, "same": same}
+    kept = frames.of_visit(raw, id, codes, visit, path, notes, **more)
+    return kept, dialect.notation
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:

@@ -15,7 +15,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers.text import NAMED, find_dialect
 
 PARQUET = (".parquet", ".pq")
-INTERNAL = ("numeric", "aside")  # parameters of readers that are no keys of study.toml
+INTERNAL = ("numeric", "aside", "reference")  # parameters of readers that are no keys of study.toml
 
 
 def is_parquet(path: Path) -> bool:

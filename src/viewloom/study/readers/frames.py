@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,11 @@ import pandas as pd
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.dates import Days, Reference, days_of
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
-from viewloom.study.readers.visits import FIRST, at_visits, first_visits, visit_columns
+from viewloom.study.readers.visits import Visits, rule_of, visit_columns
+from viewloom.study.readers.visits import parse as parse_visit
 from viewloom.study.wording import counted, nearest, quoted
 
 Patterns = Sequence[str] | None
@@ -122,12 +125,36 @@ def visit_codes(raw: pd.DataFrame, name: str | None, path: Path) -> pd.Series:
 
 
 def of_visit(
-    raw: pd.DataFrame, id: str, codes: pd.Series, wanted: Sequence[str], path: Path, notes: list[Note]
+    raw: pd.DataFrame,
+    id: str,
+    codes: pd.Series | None,
+    visit: Any,
+    path: Path,
+    notes: list[Note],
+    *,
+    date: str | None = None,
+    reference: Reference | None = None,
+    same: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Rows of the selected visits, or of the first visit of each subject."""
-    if list(wanted) == [FIRST] and not (codes == FIRST).any():
-        return first_visits(raw, as_text(column(raw, id, path, "id")), codes, path, notes)
-    return at_visits(raw, codes, wanted, path, notes)
+    """Rows of the visit that `visit` sets; see `visits.rule_of`.
+
+    `date` is the column of dates, `reference` has the dates of the participants, and `same` has all codes of
+    the visit, if there are several.
+    """
+    rule, ids = rule_of(visit), as_text(column(raw, id, path, "id"))
+    days = _days(raw, codes, rule.date or date, path)
+    known = None if reference is None or days is None else reference.of(ids)
+    return raw[Visits(ids, codes, days, known, path, notes).of(rule, same)]
+
+
+def _days(raw: pd.DataFrame, codes: pd.Series | None, date: str | None, path: Path) -> Days | None:
+    """The dates of the rows: those of a column, or visit codes that are all dates."""
+    if date is not None:
+        return days_of(column(raw, date, path, "date"), path)
+    found = [] if codes is None else codes.dropna().unique().tolist()
+    if codes is None or not found or any(parse_visit(code).scale != "day" for code in found):
+        return None
+    return days_of(codes.str.removeprefix("ses-"), path)
 
 
 def as_text(cells: pd.Series) -> pd.Series:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,11 +14,12 @@ from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
+from viewloom.study.readers.dates import Reference
 from viewloom.study.readers.formats import Sample, is_parquet
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
-from viewloom.study.readers.visits import visit_columns
+from viewloom.study.readers.visits import VisitSetting, rule_of, visit_columns
 
 # columns of long tables in lower case, the likeliest first
 REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure")
@@ -33,8 +34,9 @@ def read_table(
     path: str | Path,
     *,
     id: str,
-    visit: str | None = None,
+    visit: VisitSetting | None = None,
     visit_column: str | None = None,
+    date: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
@@ -44,6 +46,7 @@ def read_table(
     encoding: str | None = None,
     numeric: bool = True,
     aside: Aside = None,
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     r"""Read a table with one row per subject, or per subject and visit.
 
@@ -53,11 +56,15 @@ def read_table(
         CSV, TSV or other delimited text, or Parquet.
     id : str
         Column of ids. They are text: leading zeros stay.
-    visit : str, optional
-        Visit to keep; padding and prefixes of codes are ignored (``m0``, ``ses-M00``, ``bl``). "first" keeps
-        the first visit of each subject.
+    visit : str or dict, optional
+        Visit to keep; padding and prefixes of codes are ignored (``m0``, ``ses-M00``, ``bl``). "first" and
+        "last" keep the first or last visit of each subject, ``{"months": 12, "within": 3}`` that nearest to a
+        month, and "nearest:<date column>" that nearest to the date in `reference`. Of two visits that are
+        equally near, the earlier is kept.
     visit_column : str, optional
         Column of visits; by default the first with a common name.
+    date : str, optional
+        Column of dates, or of days since the entry: for visits whose codes have no order, or give no months.
     columns, exclude : list of str, optional
         Shell patterns of the columns to keep and to leave out, case-sensitive. By default all but the id.
     missing_codes : list, or dict of column pattern to list, optional
@@ -70,6 +77,8 @@ def read_table(
         Whether all columns must be numeric. If False, other columns are kept as text.
     aside : function of str to bool, optional
         Whether a column is not a feature; such columns are left out and listed in ``attrs["aside"]``.
+    reference : Reference, optional
+        Dates of the participants.
 
     Returns
     -------
@@ -97,7 +106,8 @@ def read_table(
     path, notes = Path(path), list[Note]()
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
-    raw, dropped = _visit_rows(raw, id, visit, visit_column, path, notes)
+    raw, dropped = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
+    dropped = dropped if numeric else [name for name in dropped if name != date]
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     cells, named = frames.apart(cells, aside, path)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
@@ -114,8 +124,9 @@ def read_long(
     id: str,
     name: str | Sequence[str],
     value: str,
-    visit: str | None = None,
+    visit: VisitSetting | None = None,
     visit_column: str | None = None,
+    date: str | None = None,
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
@@ -124,6 +135,7 @@ def read_long(
     thousands: str | None = None,
     encoding: str | None = None,
     repeats: str = "error",
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     r"""Read a table with one row per subject and region, as PET pipelines write it.
 
@@ -134,7 +146,7 @@ def read_long(
         Columns of ids and of values.
     name : str or list of str
         Column of the region, or several columns, such as region and side.
-    visit, visit_column, missing_codes, delimiter, decimal, thousands, encoding
+    visit, visit_column, date, reference, missing_codes, delimiter, decimal, thousands, encoding
         As in `read_table`.
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
@@ -160,7 +172,7 @@ def read_long(
     parts = [name] if isinstance(name, str) else list(name)
     dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
     raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
-    raw, _ = _visit_rows(raw, id, visit, visit_column, path, notes)
+    raw, _ = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
     wide = pivot(
         raw,
         path,
@@ -298,12 +310,36 @@ def load_parquet(path: Path) -> pd.DataFrame:
     return frame.set_axis(frame.columns.astype(str), axis=1)
 
 
+class Choice(NamedTuple):
+    """The settings that choose the rows of a visit."""
+
+    visit: VisitSetting | None
+    column: str | None
+    date: str | None
+    reference: Reference | None
+
+
 def _visit_rows(
-    raw: pd.DataFrame, id: str, visit: Any, visit_column: str | None, path: Path, notes: list[Note]
+    raw: pd.DataFrame, id: str, choice: Choice, path: Path, notes: list[Note]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of the visit, or all rows if None, and the name of the visit column."""
-    if visit is None and visit_column is None:
+    """Rows of the visit, or all rows if None, and the names of the columns of visits and dates."""
+    if choice.visit is None and choice.column is None and choice.date is None:
         return raw, []
+    rule = None if choice.visit is None else rule_of(choice.visit)
+    date = (rule and rule.date) or choice.date
+    has_codes = choice.column is not None or bool(visit_columns(raw.columns))
+    codes = frames.visit_codes(raw, choice.column, path) if has_codes or not date else None
+    dropped = [str(name) for name in (codes if codes is None else codes.name, date) if name is not None]
+    if choice.visit is None:
+        return raw, dropped
+    more: Any = {"date": choice.date, "reference": choice.reference}
+    return frames.of_visit(raw, id, codes, choice.visit, path, notes, **more), dropped
+
+
+def codes_in(path: Path, visit_column: str | None, dialect: dict[str, Any]) -> list[str]:
+    """The visit codes of a table, each once; VISCODE stands in where VISCODE2 is blank."""
+    raw, _ = _load(path, dialect, [visit_column], [])
     codes = frames.visit_codes(raw, visit_column, path)
-    kept = raw if visit is None else frames.of_visit(raw, id, codes, [str(visit)], path, notes)
-    return kept, [str(codes.name)]
+    if visit_column is None and codes.name == "VISCODE2" and "VISCODE" in raw.columns:
+        codes = codes.fillna(frames.as_text(raw["VISCODE"]))
+    return [str(code) for code in codes.dropna().unique()]

@@ -12,9 +12,11 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
+from viewloom.study.readers.dates import Reference
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.text import find_dialect, load
+from viewloom.study.readers.visits import VisitSetting
 
 QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
 RUNS = "runs of subjects with a better or newer one"
@@ -24,13 +26,15 @@ def read_ucsffsx(
     path: str | Path,
     *,
     id: str = "RID",
-    visit: str = "bl",
+    visit: VisitSetting = "bl",
+    date: str | None = None,
     dictionary: str | Path | None = None,
     require_qc: bool = True,
     measures: Sequence[str] = ("volume", "thickness"),
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
+    reference: Reference | None = None,
 ) -> pd.DataFrame:
     """Read a UCSF FreeSurfer table of ADNI: UCSFFSX, UCSFFSX51, UCSFFSX6, UCSFFSX7 or UCSFFSL.
 
@@ -38,9 +42,11 @@ def read_ucsffsx(
     ----------
     path : str or Path
     id : str, default="RID"
-    visit : str, default="bl"
+    visit : str or dict, default="bl"
         Visit to keep by VISCODE2, or by VISCODE where that is absent or blank. "bl" covers sc and scmri;
-        "all" keeps every row.
+        "all" keeps every row; others are as in `tables.read_table`.
+    date, reference
+        As in `tables.read_table`.
     dictionary : str or Path, optional
         Data dictionary with columns FLDNAME and TEXT, for names of ST codes. Most are known without it.
     require_qc : bool, default=True
@@ -58,7 +64,7 @@ def read_ucsffsx(
         For several runs of a subject, the run with the best rating, then the latest RUNDATE, then IMAGEUID.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference)
     same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
     raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
     measured = [stcodes.measure_of(name) for name in raw.columns]

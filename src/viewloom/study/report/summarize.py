@@ -18,6 +18,7 @@ from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
 from viewloom.study.report.design import design_section
 from viewloom.study.report.findings import findings
+from viewloom.study.report.followup import followup_sentences
 from viewloom.study.report.privacy import plain, without_folders
 from viewloom.study.report.sentences import in_short
 from viewloom.study.report.tables import subject_table, tables
@@ -57,7 +58,7 @@ def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, An
         "cluster_names": names,
         "title": plain(results.name),
         "min_cell": results.min_cell,
-        "in_short": in_short(results, found),
+        "in_short": [*in_short(results, found), *followup_sentences(results)],
         "design": design_section(results),
         "clusters": cluster_cards(results, found),
         "cautions": cautions(results, found),

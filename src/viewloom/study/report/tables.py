@@ -11,6 +11,7 @@ from viewloom.clinical import shown_counts
 from viewloom.evaluation.comparison import DISTANCES, SCORES
 from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import MOST_FEATURES, Findings
+from viewloom.study.report.followup import followup_tables
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.regions import region_names
@@ -316,5 +317,5 @@ FEATURES = (
 )
 TABLES = (
     _clusters_table, _diagnosis_table, _views_table, _associations_table, _pairs_table, _profile_table,
-    _conversion_table, _comparison_table, _numbers_table, _patterns_table, _feature_tables,
+    _conversion_table, followup_tables, _comparison_table, _numbers_table, _patterns_table, _feature_tables,
 )  # fmt: skip

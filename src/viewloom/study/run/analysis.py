@@ -23,6 +23,7 @@ from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.followup import follow
 from viewloom.study.notes import Note
 from viewloom.study.ordering import ordered
 from viewloom.study.results import Results, Roles, versions
@@ -92,26 +93,35 @@ def analyse(
     key = fingerprint(ready.views, settings, ready.data.inputs, versions())
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     model, warned = _fitted(ready, stages)
-    model, of_order = ordered(model, study, ready.data.participants, ready.raw and ready.raw.participants)
+    others = None if ready.raw is None else ready.raw.participants
+    model, of_order = ordered(model, study, ready.data.participants, others)
+    roles = Roles.of(study)
+    followed = follow(ready.later, model, ready.views, ready.data, roles.outcomes)
     return Results(
         name=study.name,
         model=model,
         views=ready.views,
         preparation=ready.preparation,
         participants=ready.data.participants,
-        roles=Roles.of(study),
+        roles=roles,
         importance=importance(model, ready.views, stages),
         stability=stability(model, ready.views, stages),
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *(Note((text,)) for text in warned), *of_order],
+        notes=[
+            *ready.check.notes,
+            *(Note((text,)) for text in warned),
+            *of_order,
+            *(followed.notes if followed else []),
+        ],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,
         inputs=ready.data.inputs,
         min_cell=study.report.min_cell,
         design=design(ready, model, stages),
+        followup=followed,
     )
 
 

@@ -26,6 +26,7 @@ from viewloom.study.run.staging import RUN, Workplace, publish, workplace
 FORMAT = 2  # of run.json and summary.json; 1 has no names of clusters and no data of figures
 LABELS, METRICS, REPORT, SUMMARY = "labels.csv", "metrics.json", "report.html", "summary.json"
 LONGEST_LINE = 300  # characters
+FOLLOWUP = "followup.csv"
 
 
 def run_study(
@@ -115,7 +116,8 @@ def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = 
     Returns
     -------
     list of Path
-        ``labels.csv`` (readable by its owner only), ``weights.csv``, ``importance_<view>.csv``,
+        ``labels.csv`` and, with later visits, ``followup.csv`` (both readable by their owner only),
+        ``weights.csv``, ``importance_<view>.csv``,
         ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (the content of the report)
         and ``run.json``.
     """
@@ -208,6 +210,9 @@ def _publish(
 def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
     with atomic_write(folder / LABELS, PRIVATE) as part:
         tables.write_csv(tables.labels_table(results), part)
+    if results.followup is not None:
+        with atomic_write(folder / FOLLOWUP, PRIVATE) as part:
+            tables.write_csv(tables.followup_table(results.followup), part)
     tables.write_csv(tables.weights_table(results), folder / "weights.csv")
     names = tables.file_names(list(results.importance))
     for name, frame in zip(names, results.importance.values(), strict=True):

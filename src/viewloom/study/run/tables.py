@@ -15,6 +15,7 @@ import pandas as pd
 
 from viewloom.data.views import Views
 from viewloom.evaluation.comparison import SCORES
+from viewloom.study.followup import Followup
 from viewloom.study.results import Results
 
 Array = np.ndarray
@@ -48,6 +49,12 @@ def labels_table(results: Results) -> pd.DataFrame:
     return subject_table(
         results.views, results.model.memberships_, results.cluster_names, stability=stability
     )
+
+
+def followup_table(followup: Followup) -> pd.DataFrame:
+    """Clusters at all visits, one row per subject and visit at which it was seen."""
+    labels = followup.labels.reset_index(names="id").melt("id", var_name="visit", value_name="label")
+    return labels.dropna().astype({"label": int})
 
 
 def weights_table(results: Results) -> pd.DataFrame:
