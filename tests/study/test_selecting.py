@@ -1,6 +1,7 @@
 """Who is clustered: rules as pure functions, and studies in which controls are reference."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from viewloom.cli.commands import app
 from viewloom.study import StudyError, check, read_study
 from viewloom.study.config.rules import Rule, rules_of
+from viewloom.study.design import ControlsPlaced, Design, WithControls
 from viewloom.study.report import summarize, to_html
 from viewloom.study.run import analyse, computations, predict, prepare
 from viewloom.study.run.prediction import save_model
@@ -396,13 +398,18 @@ class TestDesign:
         assert '<h2 id="h-design">Who was clustered</h2>' in page
 
     def test_small_counts_are_hidden(self, fitted):
+        """In every table and sentence of the section; 3 to 6 and what they could be derived from."""
         results = fitted[0]
-        tables = {table["id"]: table for table in summarize(results)["design"]["tables"]}
-        exact = [*results.design.with_controls.table.ravel(), *results.design.with_controls.controls]
-        small = {str(count) for count in exact if 0 < count < results.min_cell}
-        shown = {cell["text"] for row in tables["with-controls"]["rows"] for cell in row[1:]}
-        assert small
-        assert not small & shown
+        again = WithControls(0.7, np.array([[25, 3], [4, 28]]), np.array([25, 5]))
+        placed = ControlsPlaced(np.array([25, 5]), np.array([0.2, 0.3]), 6)
+        groups = pd.DataFrame({"clustered": [57, 3], "reference": [25, 5], "left out": [4, 0]}, ["AD", "MCI"])
+        design = Design(groups, placed, again, results.design.severity)
+        section = summarize(replace(results, design=design))["design"]
+        told = [cell["text"] for table in section["tables"][:3] for row in table["rows"] for cell in row[1:]]
+        assert not {"3", "4", "5", "6", "25", "57"} & {*told}
+        assert "<11" in told
+        assert "6 of 30" not in " ".join(section["sentences"])
+        assert "<11 subjects are left out" in " ".join(section["sentences"])
 
     def test_new_subjects_need_the_column_that_was_removed(self, tmp_path):
         study = written(tmp_path, PATIENTS + 'remove_severity = "mmse"\n')
