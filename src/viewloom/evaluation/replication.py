@@ -222,7 +222,7 @@ class _Cohort:
         """Check the second cohort, and leave out what the model does not have."""
         given, notes = common_views(model, views)
         refuse_precomputed(model, given.replaced(names=model.view_names_))
-        mine = given if own is None else _counterpart(Views(own), given)
+        given, mine = (given, given) if own is None else _paired(given, Views(own), notes)
         kept = _sampled(len(given), seed, notes)
         given, mine = given[kept], mine[kept]
         aligned = model.aligned(given)
@@ -311,8 +311,20 @@ def _numbered(features: Array, name: str) -> bool:
     return str(features[0]) in (f"{name}_0", "0")
 
 
+def _paired(given: Views, own: Views, notes: list[str]) -> tuple[Views, Views]:
+    """The second cohort as prepared for the transfer and on its own, with the same views of each subject."""
+    mine = _counterpart(own, given)
+    both = given.present & mine.present
+    seen = both.any(axis=1)
+    if not seen.any():
+        raise InputError("No subject has a view both in views and in own.")
+    if not seen.all():
+        notes.append(f"{int((~seen).sum())} subjects without a common view after preparation are left out.")
+    return Views(given[seen], present=both[seen]), Views(mine[seen], present=both[seen])
+
+
 def _counterpart(own: Views, given: Views) -> Views:
-    """The subjects of the second cohort as they are prepared on their own."""
+    """The same subjects and views as they are prepared on their own."""
     if given.ids is not None and own.ids is not None:
         at = own.ids.get_indexer(given.ids)
         if (at < 0).any():
@@ -416,11 +428,7 @@ def _shuffled(
         at[where] = where[order]
         blocks.append(cohort.own[name][at])
         far.append(D[np.ix_(order, order)])
-    own = cohort.own
-    present = own.present.copy()
-    for a, where in enumerate(cohort.rows):  # rows of zeros, which count as absent, are not permuted
-        present[where, a] = True
-    return replace(cohort.samples, scaled=scaled), own.replaced(blocks=blocks, present=present), far
+    return replace(cohort.samples, scaled=scaled), cohort.own.replaced(blocks=blocks), far
 
 
 def _gaussian(cohort: _Cohort, rng: np.random.Generator) -> tuple[NewSamples, Views, list[Array]]:

@@ -75,7 +75,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     >>> list(table.columns[:2]), len(table)
     (['id', 'label'], 60)
     """
-    model, preparation, limits = _loaded(Path(path))
+    model, preparation, limits = loaded_model(Path(path))
     needed = {view.name: set(view.features) for view in preparation.views}
     data = load(study, training=False, needed=needed)
     with one_thread():
@@ -94,7 +94,8 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     return table
 
 
-def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
+def loaded_model(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float]]:
+    """The model of a run with its preparation and its distance limits."""
     path = path / MODEL if path.is_dir() else path
     check_kind(path)
     if not path.is_file():

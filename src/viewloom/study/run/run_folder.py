@@ -13,6 +13,7 @@ from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import PRIVATE, atomic_write, sync, writing
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.visible import visible
+from viewloom.study.clinical_numbers import clinical_numbers
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
@@ -20,10 +21,11 @@ from viewloom.study.results import Results
 from viewloom.study.run import tables
 from viewloom.study.run.analysis import analyse
 from viewloom.study.run.prediction import MODEL, save_model
-from viewloom.study.run.staging import RUN, Workplace, recover, workplace
+from viewloom.study.run.staging import RUN, Workplace, publish, workplace
 
 FORMAT = 1  # of run.json and summary.json
 LABELS, REPORT, SUMMARY = "labels.csv", "report.html", "summary.json"
+CLINICAL = "clinical.json"
 
 
 def run_study(
@@ -114,7 +116,8 @@ def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = 
     -------
     list of Path
         ``labels.csv`` (readable by its owner only), ``weights.csv``, ``importance_<view>.csv``,
-        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (the content of the report)
+        ``metrics.json``, ``clinical.json`` (clinical variables of the clusters, for `replicate_study`),
+        ``model.safetensors``, ``report.html``, ``summary.json`` (the content of the report)
         and ``run.json``.
     """
     with workplace(folder) as place:
@@ -162,15 +165,7 @@ def _publish(
         for path in [*place.new.iterdir(), place.new]:
             sync(path)
     verify()
-    if place.target.exists():
-        place.target.rename(place.old)
-    try:
-        place.new.rename(place.target)
-    except OSError:
-        recover(place)
-        raise
-    sync(place.target.parent)
-    return sorted(place.target.iterdir())
+    return publish(place)
 
 
 def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
@@ -181,6 +176,13 @@ def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
     for name, frame in zip(names, results.importance.values(), strict=True):
         tables.write_csv(frame, folder / f"importance_{name}.csv")
     tables.write_json(tables.metrics(results), folder / "metrics.json")
+
+
+def _write_clinical(folder: Path, results: Results, subjects: bool) -> None:
+    """Write aggregates of clinical variables that a replication compares; small counts are hidden."""
+    labels, k = results.model.labels_, results.model.n_clusters
+    numbers = clinical_numbers(labels, results.participants, results.roles, results.min_cell, k)
+    tables.write_json(numbers, folder / CLINICAL)
 
 
 def _write_model(folder: Path, results: Results, subjects: bool) -> None:
@@ -219,4 +221,4 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
     }
 
 
-PARTS = (_write_tables, _write_model, _write_report, _close)
+PARTS = (_write_tables, _write_clinical, _write_model, _write_report, _close)
