@@ -24,6 +24,7 @@ from viewloom.evaluation.replication_statistics import (
     agreement,
     best_matching,
     cluster_means,
+    concordance,
     in_group,
     interval,
     jaccard,
@@ -42,19 +43,21 @@ from viewloom.runtime.progress import progress_bar
 
 Array = np.ndarray
 ALPHA = 0.05
-SIMILAR = 0.5  # Jaccard similarity below which a cluster is called dissolved (Hennig 2007)
-DIRECTIONS = 999  # random directions that profiles are compared with
+SIMILAR = (
+    0.5  # Jaccard similarity below which a cluster is called dissolved (Hennig 2007); also of neighbours
+)
+DRAWS = 999  # random directions, and permutations of memberships
 HALVES = 10  # random halves of the second cohort, for the intervals of its weights
 MOST = 5000  # subjects of the second cohort that are compared
 REPLICATED, PARTLY, NOT = "replicated", "partly replicated", "not replicated"
 VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
 PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
 RULE = (
-    "A cluster is replicated or partly replicated only if, after correction for the number of clusters, it "
-    f"agrees with its refitted counterpart more than in null cohorts (p < {ALPHA}), and their profiles agree "
-    f"more than random directions do (p < {ALPHA}). It is replicated if moreover the Jaccard similarity is "
-    f"at least {SIMILAR}, the in-group proportion exceeds that of null cohorts (p < {ALPHA}), and the interval "
-    "of the profile correlation lies above 0."
+    "A cluster is replicated or partly replicated only if two p-values, corrected for the number of clusters, "
+    f"are below {ALPHA}: that of its concordance (the views of the second cohort place the same subjects in "
+    "it; with a single view, that of the Jaccard similarity), and that of its profile correlation. It is "
+    f"replicated if moreover the Jaccard similarity and the in-group proportion are at least {SIMILAR}, and the "
+    "interval of the profile correlation lies above 0."
 )
 CUTS = "Agreement of cuts does not show that clusters exist; see choose_k."
 
@@ -68,9 +71,9 @@ class Replication:
     verdict : str
         "replicated" if all clusters are, "not replicated" if none is, even partly, else "partly replicated".
     clusters : DataFrame
-        One row per cluster: ``first``, ``transferred`` and ``refitted`` (numbers of subjects); ``jaccard``,
-        ``in_group`` and ``profile``, each with ``_lower``, ``_upper`` and ``_p`` (corrected for the number of
-        clusters); ``verdict``.
+        One row per cluster: ``first``, ``transferred`` and ``refitted`` (numbers of subjects);
+        ``concordance``, ``jaccard``, ``in_group`` and ``profile``, each with ``_lower``, ``_upper`` and ``_p`` (corrected for the number of
+        clusters); ``verdict``. The concordance is NaN with a single view.
     overall : Series
         Adjusted Rand index ``ari`` of transferred and refitted clusters, ``lower``, ``upper`` and ``p``, and
         ``continuum_p``, which compares it with cuts through a single Gaussian (NaN if it was not computed).
@@ -156,16 +159,21 @@ def replicate(
     each view permuted independently, so that views have nothing in common, transferred and refitted again.
     With a single view it is a Gaussian cohort with the same covariances.
 
+    The *concordance* of a cluster is the mean correlation between pairs of views of the memberships by each
+    view alone, at the centroids of the first model. The null is the same permutation of rows, 999 times.
+
     The *profile* of a cluster is its mean z-scores, relative to its own cohort. The correlation of the
     refitted profile with that of the first cohort is uncentred, since 0 is the mean of the cohort. The null
     is random directions with the covariance within the refitted clusters, matched to the first profiles as
-    well as possible: clusters at other locations do not replicate, however clear they are.
+    well as possible: clusters at other locations do not replicate, however clear they are. A cluster
+    close to the mean of its cohort has hardly a profile, and is seldom replicated.
 
     P-values are corrected for the number of clusters by the maximum over clusters (Westfall & Young). A
-    cluster is replicated or partly replicated only if both its Jaccard similarity and its profile
-    correlation have p < 0.05; replicated if moreover the Jaccard similarity is at least 0.5, the in-group
-    proportion has p < 0.05, and the interval of the profile correlation lies above 0. Thus, cohorts that
-    share no structure have no cluster that is even partly replicated in at least 95 % of cases.
+    cluster is replicated or partly replicated only if both its concordance (with a single view, its Jaccard
+    similarity) and its profile correlation have p < 0.05; replicated if moreover the Jaccard similarity and
+    the in-group proportion are at least 0.5, and the interval of the profile correlation lies above 0. Thus,
+    cohorts that share no structure, or whose views share none, have no cluster that is even partly replicated
+    in at least 95 % of cases. A cluster that a single view of several shows cannot be told from that.
 
     Cuts through one continuum can be found again, too. `continuum_p` compares the ARI with that of a single
     Gaussian with the same covariances, and a caution is given if it is not larger.
@@ -261,6 +269,12 @@ class _Cohort:
     def rows(self) -> list[Array]:
         """Subjects of each common view."""
         return [np.arange(self.n)[self.samples.rows.get(a, slice(0, 0))] for a in self.views]
+
+    @cached_property
+    def memberships(self) -> list[Array]:
+        """Memberships (n_a x k) by each common view alone, in standard deviations from their mean."""
+        alone = [self.model.memberships(self.samples, using=[a]) for a in self.views]
+        return [standardised(U[where]) for U, where in zip(alone, self.rows, strict=True)]
 
     @cached_property
     def profiles(self) -> Profiles:
@@ -482,7 +496,7 @@ def _assessed(
     compared = _Compared(cohort, transferred, refitted)
     resampled = compared.resampled(rng, n_resamples)
     directions = compared.directions(rng)
-    clusters = _clusters_table(compared, resampled, directions, drawn["null"])
+    clusters = _clusters_table(compared, resampled, compared.permuted(rng), directions, drawn["null"])
     overall = _overall(compared, resampled, drawn)
     ordered = np.sort(U, axis=1)
     confidence = ordered[:, -1] - (ordered[:, -2] if cohort.k > 1 else 0.0)
@@ -519,8 +533,10 @@ class _Compared:
         k, one, other = self.cohort.k, self.transferred, self.refitted
         overall, by_view = self.cohort.profiles.of_clusters(other, counts)
         repeated = np.arange(len(one)) if counts is None else np.repeat(np.arange(len(one)), counts)
+        every = np.ones(len(one)) if counts is None else counts
         return {
             "ari": agreement(one[repeated], other[repeated]),
+            "concordance": concordance(self.cohort.memberships, self.cohort.rows, self.cohort.weights, every),
             "jaccard": jaccard(one, other, k, counts),
             "in_group": in_group(one, self.nearest, k, counts),
             "profile": np.diagonal(overall),
@@ -534,11 +550,23 @@ class _Compared:
         rows = [self.statistics(counts) for counts in draws]
         return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
+    def permuted(self, rng: np.random.Generator) -> Array:
+        """Concordance of clusters after permutations of the subjects of each view (draws x k)."""
+        cohort, every = self.cohort, np.ones(self.cohort.n)
+        return np.array(
+            [
+                concordance(
+                    [rng.permutation(U) for U in cohort.memberships], cohort.rows, cohort.weights, every
+                )
+                for _ in range(DRAWS)
+            ]
+        )
+
     def directions(self, rng: np.random.Generator) -> dict[str, Array]:
         """Profile correlations of random directions, matched as well as possible."""
         k, n = self.cohort.k, self.cohort.n
         found: dict[str, list[Array]] = {"profile": [], "by_view": []}
-        for _ in range(DIRECTIONS):
+        for _ in range(DRAWS):
             overall, by_view = self.cohort.profiles.of_directions(rng.standard_normal((k, n)), self.refitted)
             best = best_matching(overall)
             found["profile"].append(overall[best, np.arange(k)])
@@ -549,11 +577,13 @@ class _Compared:
 def _clusters_table(
     compared: _Compared,
     resampled: Mapping[str, Array],
+    permuted: Array,
     directions: Mapping[str, Array],
     null: Sequence[Record],
 ) -> pd.DataFrame:
     k, observed = compared.cohort.k, compared.statistics()
-    nulls = {name: np.array([record[name] for record in null], dtype=float) for name in IN_NULLS}
+    nulls = {"concordance": permuted}
+    nulls |= {name: np.array([record[name] for record in null], dtype=float) for name in IN_NULLS}
     nulls["profile"] = directions["profile"]
     table = pd.DataFrame(index=pd.RangeIndex(k, name="cluster"))
     for name, labels in (
@@ -576,13 +606,15 @@ IN_NULLS = ("jaccard", "in_group")
 def cluster_verdict(row: Mapping[Any, Any]) -> str:
     """The verdict on a cluster, by `RULE`.
 
-    >>> row = {"jaccard": 0.8, "jaccard_p": 0.025, "in_group_p": 0.025, "profile_p": 0.001}
-    >>> cluster_verdict({**row, "profile_lower": 0.7}), cluster_verdict({**row, "profile_lower": -0.1})
+    >>> row = {"concordance": 0.6, "concordance_p": 0.001, "jaccard": 0.8, "jaccard_p": 0.025}
+    >>> row |= {"in_group": 0.9, "profile_p": 0.001, "profile_lower": 0.7}
+    >>> cluster_verdict(row), cluster_verdict({**row, "jaccard": 0.4})
     ('replicated', 'partly replicated')
     """
-    if not (row["jaccard_p"] < ALPHA and row["profile_p"] < ALPHA):
+    shared = "jaccard_p" if np.isnan(row["concordance"]) else "concordance_p"
+    if not (row[shared] < ALPHA and row["profile_p"] < ALPHA):
         return NOT
-    fully = row["jaccard"] >= SIMILAR and row["in_group_p"] < ALPHA and row["profile_lower"] > 0.0
+    fully = min(row["jaccard"], row["in_group"]) >= SIMILAR and row["profile_lower"] > 0.0
     return REPLICATED if fully else PARTLY
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,35 @@ def nearest_samples(distances: Sequence[Array], rows: Sequence[Array], weights: 
     mean = np.where(shared > 0.0, total / np.where(shared > 0.0, shared, 1.0), np.inf)
     np.fill_diagonal(mean, np.inf)
     return np.asarray(mean.argmin(axis=1))
+
+
+def concordance(memberships: Sequence[Array], rows: Sequence[Array], weights: Array, counts: Array) -> Array:
+    """For each cluster the mean correlation of its memberships between pairs of views, weighted by the views.
+
+    Parameters
+    ----------
+    memberships : sequence of (n_a, k) arrays
+        Memberships by each view alone, as deviations from the mean in standard deviations.
+    rows : sequence of (n_a,) arrays
+        Subjects of each view, increasing.
+    weights : (v,) array
+    counts : (n,) array
+        How often each subject counts.
+
+    Returns
+    -------
+    (k,) array
+        NaN where no two views have subjects in common.
+    """
+    total, scale = np.zeros(memberships[0].shape[1]), 0.0
+    for a, b in combinations(range(len(rows)), 2):
+        _, at, other = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
+        c = counts[rows[a][at]]
+        if c.sum() > 0.0 and weights[a] * weights[b] > 0.0:
+            product = c @ (memberships[a][at] * memberships[b][other]) / c.sum()
+            total += weights[a] * weights[b] * product
+            scale += weights[a] * weights[b]
+    return total / scale if scale > 0.0 else np.full(len(total), np.nan)
 
 
 def upper_p(observed: Any, null: Any) -> Array:

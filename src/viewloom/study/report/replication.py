@@ -18,7 +18,12 @@ from viewloom.study.report.table_cells import Cell, Table, number, p_value, show
 
 TEMPLATE = "replication.html.j2"
 LONGEST = 200  # characters of a note
-MEASURES = {"jaccard": "Jaccard", "in_group": "in-group proportion", "profile": "profile correlation"}
+MEASURES = {
+    "concordance": "concordance",
+    "jaccard": "Jaccard",
+    "in_group": "in-group proportion",
+    "profile": "profile correlation",
+}
 
 
 def summarize_replication(results: StudyReplication) -> dict[str, Any]:
@@ -215,8 +220,9 @@ def _number(cell: Any) -> Any:
 
 CLUSTERS = (
     "First cohort: subjects of the first study. Transferred: subjects of the second study that the first model "
-    "assigns. Refitted: subjects in the matching cluster of a model of the second study alone. Jaccard: overlap "
-    "of the two. In-group proportion: share of the transferred subjects whose nearest neighbour is in the same "
+    "assigns. Refitted: subjects in the matching cluster of a model of the second study alone. Concordance: "
+    "mean correlation between pairs of views of the memberships by each view alone. Jaccard: overlap of "
+    "transferred and refitted subjects. In-group proportion: share of the transferred subjects whose nearest neighbour is in the same "
     "cluster. Profile correlation: of the mean features of the refitted cluster with those of the first "
     "cohort. From and to: 95 % interval. p: corrected for the number of clusters. Small counts, and counts from "
     "which they could be derived, are not shown."
