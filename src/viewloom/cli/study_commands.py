@@ -166,6 +166,9 @@ def fit(
     choose_k: Annotated[
         bool, typer.Option("--choose-k", help="Estimate the number of clusters; takes longer.")
     ] = False,
+    leave_site_out: Annotated[
+        bool, typer.Option("--leave-site-out", help="Predict each site by a model of the other sites.")
+    ] = False,
     resume: Resume = False,
     subjects: Annotated[
         bool, typer.Option("--subjects", help="Show individual subjects in the report; do not share it then.")
@@ -180,6 +183,7 @@ def fit(
 ) -> None:
     """Cluster the subjects of a study, and write tables, the model and a report to a run folder."""
     found = with_seed(read_study(study), seed)
+    found = leaving_sites(found) if leave_site_out else found
     folder = output or study.with_name(f"{study.stem}-results")
     check_room(folder)
     with resumable():
@@ -224,6 +228,11 @@ def with_seed(study: Study, seed: int | None) -> Study:
     if seed is None:
         return study
     return study.model_copy(update={"model": study.model.model_copy(update={"seed": seed})})
+
+
+def leaving_sites(study: Study) -> Study:
+    """The study with each site left out in turn."""
+    return study.model_copy(update={"cluster": study.cluster.model_copy(update={"leave": "site"})})
 
 
 def predict(

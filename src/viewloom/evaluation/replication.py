@@ -53,11 +53,11 @@ REPLICATED, PARTLY, NOT = "replicated", "partly replicated", "not replicated"
 VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
 PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
 RULE = (
-    "A cluster is replicated or partly replicated only if two p-values, corrected for the number of clusters, "
-    f"are below {ALPHA}: that of its concordance (the views of the second cohort place the same subjects in "
-    "it; with a single view, that of the Jaccard similarity), and that of its profile correlation. It is "
-    f"replicated if moreover the Jaccard similarity and the in-group proportion are at least {SIMILAR}, and the "
-    "interval of the profile correlation lies above 0."
+    "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
+    f"clusters, are below {ALPHA}: that of its concordance (the views of the second cohort place the same "
+    "subjects in it; with a single view, that of the Jaccard similarity), and that of its profile "
+    "correlation. It is replicated if moreover the Jaccard similarity and the in-group proportion are at "
+    f"least {SIMILAR}, and the interval of the profile correlation lies above 0."
 )
 CUTS = "Agreement of cuts does not show that clusters exist; see choose_k."
 
@@ -72,8 +72,8 @@ class Replication:
         "replicated" if all clusters are, "not replicated" if none is, even partly, else "partly replicated".
     clusters : DataFrame
         One row per cluster: ``first``, ``transferred`` and ``refitted`` (numbers of subjects);
-        ``concordance``, ``jaccard``, ``in_group`` and ``profile``, each with ``_lower``, ``_upper`` and ``_p`` (corrected for the number of
-        clusters); ``verdict``. The concordance is NaN with a single view.
+        ``concordance``, ``jaccard``, ``in_group`` and ``profile``, each with ``_lower``, ``_upper`` and
+        ``_p`` (corrected for the number of clusters); ``verdict``. The concordance is NaN with a single view.
     overall : Series
         Adjusted Rand index ``ari`` of transferred and refitted clusters, ``lower``, ``upper`` and ``p``, and
         ``continuum_p``, which compares it with cuts through a single Gaussian (NaN if it was not computed).
@@ -124,9 +124,9 @@ def replicate(
 ) -> Replication:
     """Assess whether the clusters of a model are found again in a second cohort.
 
-    The second cohort is clustered twice: by *transfer*, which places its subjects with the first model, and by
-    a *refit*, the same estimator fitted on the second cohort alone. Refitted clusters get the numbers of
-    the transferred ones that they share most subjects with, one to one.
+    The second cohort is clustered twice: by *transfer*, which places its subjects with the first model,
+    and by a *refit*, the same estimator fitted on the second cohort alone. Refitted clusters get the numbers
+    of the transferred ones that they share most subjects with, one to one.
 
     Parameters
     ----------
@@ -137,7 +137,8 @@ def replicate(
     own : dict, list, Views or array, optional
         The same subjects, in the same order, prepared on their own; for the refit. By default `views`.
     n_permutations : int, default=39
-        Number of null cohorts, which are transferred and refitted like the second cohort.
+        Number of null cohorts, which are transferred and refitted like the second cohort. With 0, which is
+        quick and possible with several views, the p-values from them and the intervals of weights are NaN.
     n_continuum : int, default=19
         Number of Gaussian cohorts, in order to warn if clusters may be cuts through a continuum; 0 for none.
     n_resamples : int, default=200
@@ -197,6 +198,8 @@ def replicate(
     _check_numbers(n_permutations, n_continuum, n_resamples)
     seed = seed_of(random_state, None)
     cohort = _Cohort.of(model, views, own, seed)
+    if n_permutations == 0 and len(cohort.views) == 1:
+        raise InputError("A single common view needs n_permutations of at least 19.")
     with quiet():
         refit = cohort.estimator.fit(cohort.own)
     drawn = _drawn(cohort, n_permutations, n_continuum, seed, n_jobs, progress)
@@ -204,8 +207,10 @@ def replicate(
 
 
 def _check_numbers(n_permutations: int, n_continuum: int, n_resamples: int) -> None:
-    if n_permutations < 19:
-        raise InputError(f"n_permutations must be at least 19, to reach p = 0.05, got {n_permutations!r}.")
+    if n_permutations != 0 and n_permutations < 19:
+        raise InputError(
+            f"n_permutations must be at least 19, to reach p = 0.05, or 0; got {n_permutations!r}."
+        )
     if n_continuum < 0:
         raise InputError(f"n_continuum must be 0 or more, got {n_continuum!r}.")
     if n_resamples < 1:
@@ -397,15 +402,16 @@ def _drawn(
         f"null {i}": (cohort, distances, kind, [seed, 1, i]) for i in range(n_permutations)
     }
     units |= {f"gaussian {i}": (cohort, distances, CONTINUUM, [seed, 2, i]) for i in range(n_gaussian)}
-    halves = {f"half {i}": (cohort, [seed, 3, i]) for i in range(HALVES)}
-    with progress_bar("Refitting null cohorts", len(units) + HALVES, progress) as tick:
+    n_halves = HALVES if n_permutations else 0
+    halves = {f"half {i}": (cohort, [seed, 3, i]) for i in range(n_halves)}
+    with progress_bar("Refitting null cohorts", len(units) + n_halves, progress) as tick:
         jobs = Jobs(n_jobs, None, tick)
         jobs.run(_null, units)
         jobs.run(_half, halves)
     return {
         "null": [jobs.records[f"null {i}"] for i in range(n_permutations)],
         "gaussian": [jobs.records[f"gaussian {i}"] for i in range(n_gaussian)],
-        "half": [jobs.records[f"half {i}"] for i in range(HALVES)],
+        "half": [jobs.records[f"half {i}"] for i in range(n_halves)],
     }
 
 
@@ -583,7 +589,9 @@ def _clusters_table(
 ) -> pd.DataFrame:
     k, observed = compared.cohort.k, compared.statistics()
     nulls = {"concordance": permuted}
-    nulls |= {name: np.array([record[name] for record in null], dtype=float) for name in IN_NULLS}
+    nulls |= {
+        name: np.array([record[name] for record in null], dtype=float).reshape(-1, k) for name in IN_NULLS
+    }
     nulls["profile"] = directions["profile"]
     table = pd.DataFrame(index=pd.RangeIndex(k, name="cluster"))
     for name, labels in (
@@ -644,7 +652,7 @@ def cautions(clusters: pd.DataFrame, overall: pd.Series) -> list[str]:
             "The clusters agree no more than cuts through a single Gaussian with the same correlations would "
             f"(p = {overall['continuum_p']:.2f}). {CUTS}"
         )
-    elif np.isnan(overall["continuum_p"]) and overall["p"] <= ALPHA:
+    elif np.isnan(overall["continuum_p"]):
         found.append(CUTS)
     empty = int((clusters["transferred"] == 0).sum())
     if empty:
@@ -673,7 +681,7 @@ def _weights_table(
     cohort: _Cohort, refit: KernelMultiviewNMF, drawn: Mapping[str, list[Record]]
 ) -> pd.DataFrame:
     second = refit.view_weights_
-    halves = np.array([record["weights"] for record in drawn["half"]], dtype=float)
+    halves = np.array([record["weights"] for record in drawn["half"]], dtype=float).reshape(-1, len(second))
     known = halves[~np.isnan(halves).any(axis=1)]
     spread = 1.96 * known.std(axis=0, ddof=1) if len(known) > 1 else np.full(len(second), np.nan)
     columns = {
@@ -681,6 +689,8 @@ def _weights_table(
         "second": second,
         "lower": np.clip(second - spread, 0.0, 1.0),
         "upper": np.clip(second + spread, 0.0, 1.0),
-        "p": upper_p(second, [record["weights"] for record in drawn["null"]]),
+        "p": upper_p(
+            second, np.array([record["weights"] for record in drawn["null"]]).reshape(-1, len(second))
+        ),
     }
     return pd.DataFrame(columns, index=pd.Index(cohort.names, name="view"))

@@ -108,10 +108,14 @@ def concordance(memberships: Sequence[Array], rows: Sequence[Array], weights: Ar
 def upper_p(observed: Any, null: Any) -> Array:
     """Share of null values at least as large as the observed ones, which count as one of them.
 
+    NaN without null values; 1 where the observed value is NaN.
+
     >>> upper_p([3.0, 0.0], [[1.0, 1.0], [2.0, 2.0], [2.5, 0.5]]).tolist()
     [0.25, 1.0]
     """
     observed, null = np.asarray(observed, dtype=float), np.asarray(null, dtype=float)
+    if len(null) == 0:
+        return np.full(observed.shape, np.nan)
     least = np.nan_to_num(observed, nan=-np.inf)
     larger = (np.nan_to_num(null, nan=-np.inf) >= least).sum(axis=0)
     return np.where(np.isnan(observed), 1.0, (1.0 + larger) / (1.0 + len(null)))
@@ -128,6 +132,8 @@ def adjusted_p(observed: Any, null: Any) -> Array:
     observed : (k,) array
     null : (b, k) array
     """
+    if len(null) == 0:
+        return np.full(np.shape(observed), np.nan)
     rows = np.vstack([np.asarray(observed, dtype=float)[None], np.asarray(null, dtype=float)])
     lowest = np.nanmin(rows) if np.isfinite(rows).any() else 0.0
     filled = np.where(np.isnan(rows), lowest, rows)

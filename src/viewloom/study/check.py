@@ -17,6 +17,7 @@ from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
+from viewloom.study.left_out import check_sites
 from viewloom.study.levels import described
 from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.fitted import Plan, Preparation
@@ -130,6 +131,7 @@ def _prepared(study: Study, data: StudyData) -> tuple[Preparation, Views]:
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
+    check_sites(study, data.participants)
     return preparation, views
 
 

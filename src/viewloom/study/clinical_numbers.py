@@ -69,7 +69,8 @@ def _has_many_levels(column: pd.Series, is_code: bool) -> bool:
 def deviations(table: pd.DataFrame, n_clusters: int) -> dict[str, dict[str, list[float | None]]]:
     """Deviations of clusters from all subjects, from a table of `described`."""
     found: dict[str, dict[str, list[float | None]]] = {}
-    for (variable, value), row in table.iterrows():  # type: ignore[misc]
+    for variable, value in table.index:
+        row = table.loc[(variable, value)]
         if variable == "subjects" or value in ("median", "known", "(missing)"):
             continue
         cells = [row.get(str(j)) for j in range(n_clusters)]

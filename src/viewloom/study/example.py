@@ -196,12 +196,12 @@ def write_cohorts(
 def _elsewhere(cohort: Cohort) -> Cohort:
     """The cohort with other ids and other sites than those of the first, and without its genotypes."""
     ids = pd.Index([f"second-{name}" for name in cohort.participants.index], name=ID)
-    people = cohort.participants.set_axis(ids)
+    people = pd.DataFrame(cohort.participants.set_axis(ids))
     people["site"] = people["site"].str.replace("site-", "clinic-")
     kept = [name for name in cohort.views.names if name != "snp"]
     present = cohort.views.present[:, [cohort.views.index(name) for name in kept]].any(axis=1)
     views = cohort.views.replaced(ids=ids)[present].select(kept)
-    return replace(cohort, participants=people[present], views=views)
+    return replace(cohort, participants=people.loc[ids[present]], views=views)
 
 
 def _write_study(

@@ -17,6 +17,7 @@ from viewloom.evaluation.selection.stability import Stability
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
 from viewloom.study.config.toml import Study
+from viewloom.study.left_out import LeftOutSites
 from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
 
@@ -84,6 +85,8 @@ class Results:
     versions, inputs : dict of str to str
         Versions of packages, and the SHA-256 of each input file.
     seed, min_cell : int
+    left_out_sites : LeftOutSites or None
+        Clusters of each site by a model of the others, if the study asks for it.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Results:
     seed: int
     inputs: dict[str, str]
     min_cell: int
+    left_out_sites: LeftOutSites | None = None
 
     @property
     def sizes(self) -> list[int]:

@@ -36,7 +36,7 @@ def summarize_replication(results: StudyReplication) -> dict[str, Any]:
     Returns
     -------
     dict
-        Serialisable as JSON; counts below ``min_cell``, and numbers on clusters of fewer subjects, are hidden.
+        Serialisable as JSON; counts below ``min_cell``, and numbers on such clusters, are hidden.
     """
     made = [table for make in TABLES for table in make(results)]
     return {
@@ -73,8 +73,9 @@ def in_short(results: StudyReplication) -> list[str]:
     tested = results.clinical["confirmed"] != "not tested"
     sentences = [
         f"Verdict: {results.found.verdict}. Clusters {'; '.join(found)}.",
-        f"Clusters that the first model assigns and clusters of the second cohort alone agree with an adjusted "
-        f"Rand index of {overall['ari']:.2f} (95 % interval {overall['lower']:.2f} to {overall['upper']:.2f}, "
+        "Clusters that the first model assigns and clusters of the second cohort alone agree with an "
+        f"adjusted Rand index of {overall['ari']:.2f} (95 % interval {overall['lower']:.2f} to "
+        f"{overall['upper']:.2f}, "
         f"{p_text(overall['p'])}; 0 is chance, 1 is complete).",
     ]
     if tested.any():
@@ -219,38 +220,39 @@ def _number(cell: Any) -> Any:
 
 
 CLUSTERS = (
-    "First cohort: subjects of the first study. Transferred: subjects of the second study that the first model "
-    "assigns. Refitted: subjects in the matching cluster of a model of the second study alone. Concordance: "
-    "mean correlation between pairs of views of the memberships by each view alone. Jaccard: overlap of "
-    "transferred and refitted subjects. In-group proportion: share of the transferred subjects whose nearest neighbour is in the same "
-    "cluster. Profile correlation: of the mean features of the refitted cluster with those of the first "
-    "cohort. From and to: 95 % interval. p: corrected for the number of clusters. Small counts, and counts from "
-    "which they could be derived, are not shown."
+    "First cohort: subjects of the first study. Transferred: subjects of the second study that the first "
+    "model assigns. Refitted: subjects in the matching cluster of a model of the second study alone. "
+    "Concordance: mean correlation between pairs of views of the memberships by each view alone. Jaccard: "
+    "overlap of transferred and refitted subjects. In-group proportion: share of the transferred subjects "
+    "whose nearest neighbour is in the same cluster. Profile correlation: of the mean features of the "
+    "refitted cluster with those of the first cohort. From and to: 95 % interval. p: corrected for the "
+    "number of clusters. Small counts, and counts from which they could be derived, are not shown."
 )
 PROFILES = (
-    "Correlation of the mean standardised features of a refitted cluster with those of the cluster in the first "
-    "cohort; 1 means the same pattern. A cluster close to the mean of its cohort has hardly a pattern."
+    "Correlation of the mean standardised features of a refitted cluster with those of the cluster in the "
+    "first cohort; 1 means the same pattern. A cluster close to the mean of its cohort has hardly a "
+    "pattern."
 )
 WEIGHTS = (
     "Weights of the common views in both fits. The interval is from refits on random halves of the second "
     "cohort; p is the share of cohorts with unrelated views in which the view has as much weight."
 )
 CLINICAL = (
-    "Transferred clusters compared on the clinical variables of the second cohort. Only variables that differ "
-    "in the first cohort (q below 0.05) are tested, if the first cohort is known; p (Holm) is corrected for "
-    "their number. Confirmed: p (Holm) below 0.05, and the same direction. Effects are epsilon squared for "
-    "numbers and Cramer's V for categories."
+    "Transferred clusters compared on the clinical variables of the second cohort. Only variables that "
+    "differ in the first cohort (q below 0.05) are tested, if the first cohort is known; p (Holm) is "
+    "corrected for their number. Confirmed: p (Holm) below 0.05, and the same direction. Effects are "
+    "epsilon squared for numbers and Cramer's V for categories."
 )
 DEVIATIONS = (
-    "Difference of each cluster from all subjects of its cohort: of means, in standard deviations, or of shares. "
-    "Dashes: not known, or hidden since counts are small."
+    "Difference of each cluster from all subjects of its cohort: of means, in standard deviations, or of "
+    "shares. Dashes: not known, or hidden since counts are small."
 )
 METHODS = (
-    "Transfer: the second cohort is prepared and assigned with the stored preparation and model of the first. "
-    "Refit: the second cohort is prepared by its own study file and clustered with the settings of the first "
-    "model.",
-    "Null cohorts for overlap and in-group proportion: the second cohort with the rows of every view permuted "
-    "independently, transferred and refitted again (a Gaussian cohort if there is only one view).",
+    "Transfer: the second cohort is prepared and assigned with the stored preparation and model of the "
+    "first. Refit: the second cohort is prepared by its own study file and clustered with the settings of "
+    "the first model.",
+    "Null cohorts for overlap and in-group proportion: the second cohort with the rows of every view "
+    "permuted independently, transferred and refitted again (a Gaussian cohort if there is only one view).",
     "Null of profile correlations: random directions with the covariance within clusters, matched as well as "
     "possible.",
     "Intervals are from bootstrap resamples of the subjects of the second cohort.",

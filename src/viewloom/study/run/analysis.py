@@ -23,9 +23,11 @@ from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
+from viewloom.study.left_out import LeftOutSites, site_labels
 from viewloom.study.notes import Note
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
+from viewloom.study.run.sites import left_out_sites
 
 
 def prepare(study: Study) -> Prepared:
@@ -90,6 +92,7 @@ def analyse(
     key = fingerprint(ready.views, settings, ready.data.inputs, versions())
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     model, warned = _fitted(ready, stages)
+    left_out = _left_out(model, ready, stages) if study.cluster.leave == "site" else None
     return Results(
         name=study.name,
         model=model,
@@ -102,13 +105,23 @@ def analyse(
         comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
         numbers=number(model, ready.views, stages) if choose_k else None,
         check=ready.check,
-        notes=[*ready.check.notes, *(Note((text,)) for text in warned)],
+        notes=[
+            *ready.check.notes,
+            *(Note((text,)) for text in warned),
+            *(left_out.notes if left_out is not None else []),
+        ],
         settings=settings,
         versions=versions(),
         seed=study.model.seed,
         inputs=ready.data.inputs,
         min_cell=study.report.min_cell,
+        left_out_sites=left_out,
     )
+
+
+def _left_out(model: KernelMultiviewNMF, ready: Prepared, stages: Stages) -> LeftOutSites:
+    labels = site_labels(ready.study, ready.data.participants)
+    return left_out_sites(model, ready.views, labels, ready.study.report.min_cell, stages)
 
 
 def settings_of(study: Study) -> dict[str, Any]:

@@ -106,18 +106,18 @@ def compare_with_run(
         data = load(study, training=False, needed=needed)
         common, notes = common_views(data.views, preparation)
         ready = prepare(_with_clusters(study, model.n_clusters))
-        people = None if data.participants is None else data.participants.loc[common.ids]
+        people = _rows(data.participants, common.ids)
         with one_thread():
             views = preparation.transform(common, people)
         views = views.select(common.names)
         own = ready.views
-    found = _replicated(model, views[views.ids.isin(own.ids)], own, study, seed, n_jobs, progress)
+    found = _replicated(model, _among(views, own), own, study, seed, n_jobs, progress)
     lost = len(views) - len(found.labels)
     notes += count_note(lost, "subject", text="who cannot be both transferred and refitted left out")
     first = _clinical(Path(run))
     min_cell = max(study.report.min_cell, _min_cell(about))
     labels = found.labels["transferred"].to_numpy()
-    there = None if data.participants is None else data.participants.loc[found.labels.index]
+    there = _rows(data.participants, found.labels.index)
     second = clinical_numbers(labels, there, Roles.of(study), min_cell, model.n_clusters)
     before: dict[str, Any] = (first or {}).get("deviations", {})
     return StudyReplication(
@@ -147,7 +147,7 @@ def _replicated(
 
 
 def common_views(views: Views, preparation: Preparation) -> tuple[Views, list[Note]]:
-    """The views of a second cohort that the preparation of the first knows, with the subjects who have one."""
+    """The views of a second cohort that the first also has, with the subjects who have one of them."""
     wanted = {view.name: set(view.features) for view in preparation.views}
     shared = [name for name in views.names if wanted.get(name, set()) & set(views.feature_names[name])]
     if not shared:
@@ -162,6 +162,20 @@ def common_views(views: Views, preparation: Preparation) -> tuple[Views, list[No
     seen = views.present[:, [views.index(name) for name in shared]].any(axis=1)
     notes += count_note(int((~seen).sum()), "subject", text="with none of the views of the run left out")
     return views[seen].select(shared), notes
+
+
+def _rows(participants: pd.DataFrame | None, ids: Any) -> pd.DataFrame | None:
+    return None if participants is None else participants.reindex(ids)
+
+
+def _among(views: Views, own: Views) -> Views:
+    """The subjects of `views` who are also in `own`."""
+    assert views.ids is not None and own.ids is not None  # studies have ids
+    kept = views.ids.isin(own.ids)
+    if not kept.any():
+        raise StudyError("no subject of the second study can be both transferred and refitted.")
+    chosen: Views = views[kept]
+    return chosen
 
 
 def _with_clusters(study: Study, n_clusters: int) -> Study:

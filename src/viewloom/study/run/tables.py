@@ -74,6 +74,7 @@ def metrics(results: Results) -> dict[str, Any]:
         "converged": model.converged_,
         "agreement_with_diagnosis": agreement(results),
         "comparison": _scores(results),
+        "left_out_sites": _sites(results),
         "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
     }
 
@@ -86,6 +87,24 @@ def agreement(results: Results) -> dict[str, float] | None:
     known = people[column].notna().to_numpy()
     y = people[column][known].astype(str).to_numpy()
     return clustering_report(y, results.model.labels_[known]) if len(set(y)) > 1 else None
+
+
+def _sites(results: Results) -> list[dict[str, Any]] | None:
+    """Numbers of each site that is left out; None if none is."""
+    found = results.left_out_sites
+    if found is None:
+        return None
+    return [
+        {
+            "site": site,
+            "subjects": int(found.sizes[i]),
+            "agreement": float(found.agreement[i]),
+            "cluster_sizes": found.counts[i].tolist(),
+            "refit_agreement": float(found.refit[i]),
+            "refit_overlap": found.overlap[i].tolist(),
+        }
+        for i, site in enumerate(found.sites)
+    ]
 
 
 def _scores(results: Results) -> dict[str, dict[str, float]] | None:
