@@ -19,12 +19,12 @@ from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.evaluation.inspection import standardised
 from viewloom.evaluation.replication_statistics import (
+    Concordance,
     Profiles,
     adjusted_p,
     agreement,
     best_matching,
     cluster_means,
-    concordance,
     in_group,
     interval,
     jaccard,
@@ -46,7 +46,7 @@ ALPHA = 0.05
 SIMILAR = (
     0.5  # Jaccard similarity below which a cluster is called dissolved (Hennig 2007); also of neighbours
 )
-DRAWS = 999  # random directions, and permutations of memberships
+DRAWS, BATCH = 999, 111  # random directions, and permutations of memberships; directions at a time
 HALVES = 10  # random halves of the second cohort, for the intervals of its weights
 MOST = 5000  # subjects of the second cohort that are compared
 REPLICATED, PARTLY, NOT = "replicated", "partly replicated", "not replicated"
@@ -276,10 +276,11 @@ class _Cohort:
         return [np.arange(self.n)[self.samples.rows.get(a, slice(0, 0))] for a in self.views]
 
     @cached_property
-    def memberships(self) -> list[Array]:
-        """Memberships (n_a x k) by each common view alone, in standard deviations from their mean."""
+    def concordance(self) -> Concordance:
+        """Memberships by each common view alone."""
         alone = [self.model.memberships(self.samples, using=[a]) for a in self.views]
-        return [standardised(U[where]) for U, where in zip(alone, self.rows, strict=True)]
+        members = [standardised(U[where]) for U, where in zip(alone, self.rows, strict=True)]
+        return Concordance.of(members, self.rows, self.weights, self.n)
 
     @cached_property
     def profiles(self) -> Profiles:
@@ -538,11 +539,9 @@ class _Compared:
         """All statistics, of subjects that count as often as `counts`."""
         k, one, other = self.cohort.k, self.transferred, self.refitted
         overall, by_view = self.cohort.profiles.of_clusters(other, counts)
-        repeated = np.arange(len(one)) if counts is None else np.repeat(np.arange(len(one)), counts)
-        every = np.ones(len(one)) if counts is None else counts
         return {
-            "ari": agreement(one[repeated], other[repeated]),
-            "concordance": concordance(self.cohort.memberships, self.cohort.rows, self.cohort.weights, every),
+            "ari": agreement(one, other, counts),
+            "concordance": self.cohort.concordance.observed(counts),
             "jaccard": jaccard(one, other, k, counts),
             "in_group": in_group(one, self.nearest, k, counts),
             "profile": np.diagonal(overall),
@@ -558,26 +557,20 @@ class _Compared:
 
     def permuted(self, rng: np.random.Generator) -> Array:
         """Concordance of clusters after permutations of the subjects of each view (draws x k)."""
-        cohort, every = self.cohort, np.ones(self.cohort.n)
-        return np.array(
-            [
-                concordance(
-                    [rng.permutation(U) for U in cohort.memberships], cohort.rows, cohort.weights, every
-                )
-                for _ in range(DRAWS)
-            ]
-        )
+        return np.array([self.cohort.concordance.permuted(rng) for _ in range(DRAWS)])
 
     def directions(self, rng: np.random.Generator) -> dict[str, Array]:
         """Profile correlations of random directions, matched as well as possible."""
         k, n = self.cohort.k, self.cohort.n
-        found: dict[str, list[Array]] = {"profile": [], "by_view": []}
-        for _ in range(DRAWS):
-            overall, by_view = self.cohort.profiles.of_directions(rng.standard_normal((k, n)), self.refitted)
-            best = best_matching(overall)
-            found["profile"].append(overall[best, np.arange(k)])
-            found["by_view"].append(by_view[:, best, np.arange(k)])
-        return {name: np.array(values) for name, values in found.items()}
+        parts: dict[str, list[Array]] = {"profile": [], "by_view": []}
+        for _ in range(DRAWS // BATCH):
+            G = rng.standard_normal((BATCH, k, n))
+            overall, by_view = self.cohort.profiles.of_directions(G, self.refitted)
+            best = np.array([best_matching(S) for S in overall])  # batch x k
+            at, columns = np.arange(BATCH)[:, None], np.arange(k)
+            parts["profile"].append(overall[at, best, columns])
+            parts["by_view"].append(by_view[:, at, best, columns].swapaxes(0, 1))
+        return {name: np.concatenate(part) for name, part in parts.items()}
 
 
 def _clusters_table(

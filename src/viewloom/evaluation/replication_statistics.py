@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score
 
 Array = np.ndarray
 LEVEL = 0.95  # of intervals
@@ -76,33 +76,60 @@ def nearest_samples(distances: Sequence[Array], rows: Sequence[Array], weights: 
     return np.asarray(mean.argmin(axis=1))
 
 
-def concordance(memberships: Sequence[Array], rows: Sequence[Array], weights: Array, counts: Array) -> Array:
-    """For each cluster the mean correlation of its memberships between pairs of views, weighted by the views.
+@dataclass(frozen=True, eq=False)
+class Concordance:
+    """Mean correlation of the memberships of each cluster between pairs of views, weighted by the views.
 
-    Parameters
+    Attributes
     ----------
-    memberships : sequence of (n_a, k) arrays
-        Memberships by each view alone, as deviations from the mean in standard deviations.
-    rows : sequence of (n_a,) arrays
-        Subjects of each view, increasing.
+    memberships : list of (n, k) arrays
+        Memberships by each view alone, as deviations from the mean in standard deviations; 0 if missing.
+    rows : list of (n_a,) arrays
+        Subjects of each view.
     weights : (v,) array
-    counts : (n,) array
-        How often each subject counts.
-
-    Returns
-    -------
-    (k,) array
-        NaN where no two views have subjects in common.
     """
-    total, scale = np.zeros(memberships[0].shape[1]), 0.0
-    for a, b in combinations(range(len(rows)), 2):
-        _, at, other = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
-        c = counts[rows[a][at]]
-        if c.sum() > 0.0 and weights[a] * weights[b] > 0.0:
-            product = c @ (memberships[a][at] * memberships[b][other]) / c.sum()
-            total += weights[a] * weights[b] * product
-            scale += weights[a] * weights[b]
-    return total / scale if scale > 0.0 else np.full(len(total), np.nan)
+
+    memberships: list[Array]
+    rows: list[Array]
+    weights: Array
+
+    @classmethod
+    def of(cls, memberships: Sequence[Array], rows: list[Array], weights: Array, n: int) -> Concordance:
+        """From standardised memberships (n_a x k) of the subjects of each view."""
+        full = [np.zeros((n, U.shape[1])) for U in memberships]
+        for Z, U, where in zip(full, memberships, rows, strict=True):
+            Z[where] = U
+        return cls(full, rows, weights)
+
+    def observed(self, counts: Array | None = None) -> Array:
+        """One number per cluster; NaN if no two views have subjects in common."""
+        return self._mean(self.memberships, counts)
+
+    def permuted(self, rng: np.random.Generator) -> Array:
+        """The same after a permutation of the subjects of each view."""
+        shuffled = [Z.copy() for Z in self.memberships]
+        for Z, where in zip(shuffled, self.rows, strict=True):
+            Z[where] = Z[rng.permutation(where)]
+        return self._mean(shuffled, None)
+
+    def _mean(self, members: list[Array], counts: Array | None) -> Array:
+        n, k = members[0].shape
+        c = np.ones(n) if counts is None else np.asarray(counts, dtype=float)
+        total, scale = np.zeros(k), 0.0
+        for a, b in combinations(range(len(members)), 2):
+            shared = float(c @ (self._present[a] * self._present[b]))
+            weight = float(self.weights[a] * self.weights[b])
+            if shared > 0.0 and weight > 0.0:
+                total += weight * (c @ (members[a] * members[b])) / shared
+                scale += weight
+        return total / scale if scale > 0.0 else np.full(k, np.nan)
+
+    @cached_property
+    def _present(self) -> list[Array]:
+        present = [np.zeros(len(self.memberships[0])) for _ in self.rows]
+        for seen, where in zip(present, self.rows, strict=True):
+            seen[where] = 1.0
+        return present
 
 
 def upper_p(observed: Any, null: Any) -> Array:
@@ -143,11 +170,21 @@ def adjusted_p(observed: Any, null: Any) -> Array:
     return np.where(np.isnan(rows[0]), 1.0, p)
 
 
-def agreement(labels: Array, found: Array) -> float:
-    """Adjusted Rand index; 0 where one clustering has a single cluster."""
-    if len(np.unique(labels)) < 2 or len(np.unique(found)) < 2:
+def agreement(labels: Array, found: Array, counts: Array | None = None) -> float:
+    """Adjusted Rand index; 0 where one clustering has a single cluster. `counts` weighs samples.
+
+    >>> round(agreement(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])), 2)
+    0.57
+    """
+    table = np.zeros((int(labels.max()) + 1, int(found.max()) + 1))
+    np.add.at(table, (labels, found), 1.0 if counts is None else counts)
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
         return 0.0
-    return float(adjusted_rand_score(labels, found))
+    both, one, other = (float((x * (x - 1.0)).sum()) / 2.0 for x in (table, rows, columns))
+    n = table.sum()
+    expected = one * other / (n * (n - 1.0) / 2.0)
+    return (both - expected) / ((one + other) / 2.0 - expected)
 
 
 def interval(values: Any) -> tuple[Array, Array]:
@@ -223,13 +260,21 @@ class Profiles:
 
         Parameters
         ----------
-        G : (k, n) array
-            Random numbers, one row per direction; they weigh the subjects' deviations from their clusters.
+        G : (b, k, n) array
+            Random numbers, b times one row per direction; they weigh the subjects' deviations from their
+            clusters.
         labels : (n,) array
+
+        Returns
+        -------
+        (b, k, k) and (v, b, k, k) arrays
         """
-        sizes = np.bincount(labels, minlength=len(G))
-        G = G - (sizes / sizes.sum()) @ G  # as profiles, which have the mean 0 over subjects
-        return self._similar([_within(G[:, where], labels[where]) for where in self.rows])
+        b, k, n = G.shape
+        sizes = np.bincount(labels, minlength=k)
+        centred = G - np.einsum("j,bjn->bn", sizes / sizes.sum(), G)[:, None]  # profiles have the mean 0
+        flat = centred.reshape(b * k, n)
+        overall, by_view = self._similar([_within(flat[:, at], labels[at]) for at in self.rows])
+        return overall.reshape(b, k, k), by_view.reshape(-1, b, k, k)
 
     def _similar(self, parts: list[Array]) -> tuple[Array, Array]:
         pairs = list(zip(parts, self.gram, self.cross, strict=True))
@@ -244,10 +289,8 @@ class Profiles:
 
 def _within(G: Array, labels: Array) -> Array:
     """Weights of subjects such that the means of clusters cancel."""
-    G = G.copy()
-    for cluster in np.unique(labels):
-        G[:, labels == cluster] -= G[:, labels == cluster].mean(axis=1, keepdims=True)
-    return G
+    inside = (labels[:, None] == np.unique(labels)).astype(float)  # n x k
+    return np.asarray(G - (G @ inside / inside.sum(axis=0)) @ inside.T)
 
 
 def _cosine(inner: Array, one: Array, other: Array) -> Array:

@@ -199,9 +199,10 @@ def _elsewhere(cohort: Cohort) -> Cohort:
     people = pd.DataFrame(cohort.participants.set_axis(ids))
     people["site"] = people["site"].str.replace("site-", "clinic-")
     kept = [name for name in cohort.views.names if name != "snp"]
-    present = cohort.views.present[:, [cohort.views.index(name) for name in kept]].any(axis=1)
-    views = cohort.views.replaced(ids=ids)[present].select(kept)
-    return replace(cohort, participants=people.loc[ids[present]], views=views)
+    seen = cohort.views.present[:, [cohort.views.index(name) for name in kept]].any(axis=1)
+    rows = np.flatnonzero(seen)
+    views = cohort.views.replaced(ids=ids)[rows].select(kept)
+    return replace(cohort, participants=people.iloc[rows], views=views)
 
 
 def _write_study(

@@ -170,8 +170,8 @@ def _rows(participants: pd.DataFrame | None, ids: Any) -> pd.DataFrame | None:
 
 def _among(views: Views, own: Views) -> Views:
     """The subjects of `views` who are also in `own`."""
-    assert views.ids is not None and own.ids is not None  # studies have ids
-    kept = views.ids.isin(own.ids)
+    assert views.ids is not None  # studies have ids
+    kept = views.ids.isin(list(own.ids if own.ids is not None else []))
     if not kept.any():
         raise StudyError("no subject of the second study can be both transferred and refitted.")
     chosen: Views = views[kept]
