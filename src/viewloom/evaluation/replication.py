@@ -54,10 +54,10 @@ VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
 PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
 RULE = (
     "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
-    f"clusters, are small: that of its concordance (the views of the second cohort place the same subjects "
+    "clusters, are small: that of its concordance (the views of the second cohort place the same subjects "
     f"in it; with a single view, that of the Jaccard similarity) below {ALPHA}, and that of its profile "
-    f"correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and the in-group proportion are at "
-    f"least {SIMILAR}, and the interval of the profile correlation lies above 0."
+    f"correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and the in-group "
+    f"proportion are at least {SIMILAR}, and the interval of the profile correlation lies above 0."
 )
 CUTS = "Agreement of cuts does not show that clusters exist; see choose_k."
 
@@ -171,10 +171,11 @@ def replicate(
 
     P-values are corrected for the number of clusters by the maximum over clusters (Westfall & Young). A
     cluster is replicated or partly replicated only if its concordance (with a single view, its Jaccard
-    similarity) has p < 0.05 and its profile correlation p < 0.01; replicated if moreover the Jaccard similarity and
-    the in-group proportion are at least 0.5, and the interval of the profile correlation lies above 0. Thus,
-    cohorts that share no structure, or whose views share none, have no cluster that is even partly replicated
-    in at least 95 % of cases. A cluster that a single view of several shows cannot be told from that.
+    similarity) has p < 0.05, and its profile correlation p < 0.01, since the null of profiles is
+    approximate. It is replicated if moreover the Jaccard similarity and the in-group proportion are at least
+    0.5, and the interval of the profile correlation lies above 0. Thus, cohorts that share no structure, or
+    whose views share none, have no cluster that is even partly replicated in at least 95 % of cases. A
+    cluster that a single view of several shows cannot be told from that.
 
     Cuts through one continuum can be found again, too. `continuum_p` compares the ARI with that of a single
     Gaussian with the same covariances, and a caution is given if it is not larger.
