@@ -88,6 +88,15 @@ class Replication:
     refit : KernelMultiviewNMF
         The model of the second cohort; its clusters have their own numbers.
     cautions, notes : list of str
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> views, _ = vl.simulate.blobs_views(120, random_state=0)
+    >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0).fit(views[:60])
+    >>> found = vl.replicate(model, views[60:], n_permutations=0, n_continuum=0)
+    >>> found.labels.columns.to_list()
+    ['transferred', 'refitted', 'confidence']
     """
 
     verdict: str
@@ -189,7 +198,7 @@ def replicate(
     >>> import viewloom as vl
     >>> views, _ = vl.simulate.blobs_views(120, random_state=0)
     >>> model = vl.KernelMultiviewNMF(n_clusters=3, random_state=0).fit(views[:60])
-    >>> found = vl.replicate(model, views[60:])
+    >>> found = vl.replicate(model, views[60:], n_permutations=19, n_continuum=0)
     >>> found.verdict
     'replicated'
     """

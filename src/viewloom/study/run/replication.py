@@ -48,7 +48,7 @@ def replicate_study(
     n_jobs: int = 1,
     progress: bool = False,
 ) -> StudyReplication:
-    """Replicate the clusters of a run in a second study, and write the results.
+    r"""Replicate the clusters of a run in a second study, and write the results.
 
     Parameters
     ----------
@@ -73,6 +73,28 @@ def replicate_study(
     ------
     StudyError
         If the second study has errors, or no view or feature in common with the run. Nothing is written then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(120, n_views=2, n_features=8, random_state=0)
+    >>> for cohort, rows in (("first", views[:60]), ("second", views[60:])):
+    ...     (folder / cohort).mkdir()
+    ...     text = '[model]\nkernel = "linear"\n'
+    ...     for name, X in rows.items():
+    ...         table = pd.DataFrame(X).rename_axis("id").add_prefix("x")
+    ...         table.to_csv(folder / cohort / f"{name}.csv")
+    ...         text += f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n'
+    ...     _ = (folder / cohort / "study.toml").write_text(text)
+    >>> first, second = (study.read_study(folder / name / "study.toml") for name in ("first", "second"))
+    >>> results = runs.run_study(first, folder / "run")
+    >>> runs.replicate_study(folder / "run", second, folder / "replication").found.verdict
+    'replicated'
     """
     from viewloom.study.report.drawable import check_installed
 
