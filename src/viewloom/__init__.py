@@ -9,6 +9,7 @@ if _TYPE_CHECKING:
     from viewloom.data.per_view import PerView
     from viewloom.data.views import Views
     from viewloom.evaluation.comparison import compare
+    from viewloom.evaluation.replication import Replication, replicate
     from viewloom.evaluation.selection import choose_k, select
     from viewloom.metrics import clustering_report
     from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
@@ -26,6 +27,7 @@ __all__ = [
     "MultiviewNMF",
     "OutputError",
     "PerView",
+    "Replication",
     "ViewloomError",
     "Views",
     "choose_k",
@@ -36,6 +38,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "replicate",
     "select",
     "simulate",
 ]
@@ -44,6 +47,7 @@ _HOMES = {
     "data.per_view": ("PerView",),
     "data.views": ("Views",),
     "evaluation.comparison": ("compare",),
+    "evaluation.replication": ("Replication", "replicate"),
     "evaluation.selection": ("choose_k", "select"),
     "metrics": ("clustering_report",),
     "models.baselines": ("ConcatenatedNMF", "GraphNMF", "MultiviewNMF"),

@@ -103,8 +103,8 @@ def test_the_folder_holds_what_was_found(results, tmp_path):
     folder = tmp_path / "deep" / "run"
     paths = write(results, folder)
     importance = {f"importance_{view}.csv" for view in ("vbm", "fdg", "snp")}
-    others = {"labels.csv", "weights.csv", "metrics.json", "model.safetensors", "report.html", "run.json"}
-    assert {path.name for path in paths} == importance | others | {"summary.json"}
+    others = {"labels.csv", "weights.csv", "metrics.json", "clinical.json", "model.safetensors"}
+    assert {path.name for path in paths} == importance | others | {"report.html", "summary.json", "run.json"}
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
     labels = pd.read_csv(folder / "labels.csv")
     memberships = labels[[f"membership_{j}" for j in range(3)]].to_numpy()

@@ -115,13 +115,14 @@ def examples(*lines: str) -> str:
 
 
 EXAMPLES: dict[Callable[..., None], str] = {
-    study_commands.simulate: examples("simulate study"),
+    study_commands.simulate: examples("simulate study", "simulate two --cohorts 2"),
     study_commands.init: examples("init my-folder"),
     study_commands.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
     study_commands.fit: examples(
         "fit study/study.toml --output run", "fit study/study.toml --output run --resume"
     ),
     study_commands.predict: examples("predict run/model.safetensors new/study.toml"),
+    study_commands.replicate: examples("replicate run other/study.toml"),
     study_commands.report: examples("report run"),
     study_commands.rename: examples('rename run 1="limbic" 2="cortical"'),
     study_commands.figures: examples("figures run --format pdf,png --dpi 600 --only weights,importance"),

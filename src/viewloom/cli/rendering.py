@@ -26,6 +26,7 @@ from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
 from viewloom.study.check import Check
 from viewloom.study.notes import Note
+from viewloom.study.replicated import StudyReplication
 from viewloom.study.run import Results
 from viewloom.study.run.tables import plain, weights_table
 
@@ -369,6 +370,30 @@ def comparison_table(result: Comparison) -> Table:
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
     table.caption = f"MI: Mirkin distance, 100 - RI, lower is better.{oracle}"
     return table
+
+
+def print_replication(results: StudyReplication) -> None:
+    """Print the verdict on each cluster, clinical associations, cautions and notes."""
+    found, names = results.found, results.cluster_names
+    print_line(f"\n{visible(results.first)} in {visible(results.second)}: {found.verdict}\n", "bold")
+    columns = ("cluster", "verdict", "transferred", "refitted", "Jaccard", "in-group", "profile")
+    table = table_of("Clusters", *columns, text=2)
+    for j, row in enumerate(found.clusters.to_dict("records")):
+        counts = [str(row["transferred"]), str(row["refitted"])]
+        values = [f"{row[name]:.2f}" for name in ("jaccard", "in_group", "profile")]
+        table.add_row(_cell(names[j]), row["verdict"], *counts, *values)
+    show(table)
+    overall = found.overall
+    print_line(
+        f"Agreement of transferred and refitted clusters: ARI {overall['ari']:.2f}, p {overall['p']:.3f}."
+    )
+    tested = results.clinical[results.clinical["confirmed"] != "not tested"]
+    if len(tested):
+        confirmed = int((tested["confirmed"] == "yes").sum())
+        print_line(f"Clinical associations confirmed: {confirmed} of {len(tested)}.")
+    for caution in found.cautions:
+        print_line(f"Caution: {caution}")
+    print_notes("Notes", results.notes)
 
 
 def print_predictions(table: pd.DataFrame) -> None:

@@ -16,6 +16,7 @@ from viewloom.cli.rendering import (
     print_json,
     print_line,
     print_predictions,
+    print_replication,
     print_results,
     progress_wanted,
     working,
@@ -29,7 +30,7 @@ from viewloom.study import run as runs
 from viewloom.study.check import Check
 from viewloom.study.drafting.draft import Draft
 from viewloom.study.run.prediction import check_writable
-from viewloom.study.run.tables import metrics, write_json
+from viewloom.study.run.tables import metrics, plain, write_json
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 HERE = Path("study.toml")
@@ -53,11 +54,26 @@ def simulate(
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     missing: Annotated[float, typer.Option(min=0, max=0.9, help="Share of views that are missing.")] = 0.1,
     visits: Annotated[int, typer.Option(min=1, max=10, help="Number of yearly visits.")] = 1,
+    cohorts: Annotated[
+        int,
+        typer.Option(
+            min=1, max=2, help="2 writes two cohorts of the same disease, with other sites and views."
+        ),
+    ] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Write the files of an example study with a simulated cohort."""
-    from viewloom.study.example import write_example
+    from viewloom.study.example import write_cohorts, write_example
 
+    if cohorts == 2:
+        if visits > 1:
+            raise StudyError("--cohorts 2 writes one visit of each subject; leave --visits out.")
+        first, second = (files[0] for files in write_cohorts(folder, random_state=seed, missing=missing))
+        if not quiet:
+            print_line(f"Wrote two simulated cohorts to {folder}. Next:")
+            print_line(f"  viewloom fit {first} --output {folder / 'run'}")
+            print_line(f"  viewloom replicate {folder / 'run'} {second}")
+        return
     files = write_example(folder, random_state=seed, missing=missing, visits=visits)
     if not quiet:
         print_line(f"Wrote {len(files)} files of a simulated cohort to {folder}. Next:")
@@ -154,6 +170,9 @@ def fit(
     choose_k: Annotated[
         bool, typer.Option("--choose-k", help="Estimate the number of clusters; takes longer.")
     ] = False,
+    leave_site_out: Annotated[
+        bool, typer.Option("--leave-site-out", help="Predict each site by a model of the other sites.")
+    ] = False,
     resume: Resume = False,
     subjects: Annotated[
         bool, typer.Option("--subjects", help="Show individual subjects in the report; do not share it then.")
@@ -168,6 +187,7 @@ def fit(
 ) -> None:
     """Cluster the subjects of a study, and write tables, the model and a report to a run folder."""
     found = with_seed(read_study(study), seed)
+    found = leaving_sites(found) if leave_site_out else found
     folder = output or study.with_name(f"{study.stem}-results")
     check_room(folder)
     earlier = runs.earlier_run(folder)
@@ -217,6 +237,11 @@ def with_seed(study: Study, seed: int | None) -> Study:
     return study.model_copy(update={"model": study.model.model_copy(update={"seed": seed})})
 
 
+def leaving_sites(study: Study) -> Study:
+    """The study with each site left out in turn."""
+    return study.model_copy(update={"cluster": study.cluster.model_copy(update={"leave": "site"})})
+
+
 def predict(
     model: Annotated[
         Path,
@@ -249,6 +274,37 @@ def predict(
     elif not quiet:
         print_predictions(table)
         print_line(f"Table of the subjects, readable by you only: {target}")
+
+
+def replicate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", show_default=False)],
+    study: StudyFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the results; by default beside the second study."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**32 - 1, help="Random seed, instead of that of the run.")
+    ] = None,
+    jobs: Jobs = 2,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Assess whether the clusters of a run are found again in a second study, and write a report."""
+    found = read_study(study)
+    folder = output or study.with_name(f"{study.stem}-replication")
+    check_room(folder)
+    results = runs.replicate_study(
+        run, found, folder, seed=seed, n_jobs=jobs, progress=progress_wanted(quiet or as_json)
+    )
+    if as_json:
+        from viewloom.study.report.replication import content
+
+        print_json({"folder": str(folder), **plain(content(results))})
+    elif not quiet:
+        print_replication(results)
+        print_line(f"\nResults in {folder}; start with the report:")
+        print_line(f"  {folder / 'replication.html'}")
 
 
 def report(

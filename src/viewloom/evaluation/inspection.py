@@ -319,7 +319,7 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     names = pd.Index(views.feature_names[name])
     columns = names.get_indexer(pd.Index(_known(features, names, f"View {name!r}")))
     X = views.blocks[a][rows][:, columns]
-    z = pd.DataFrame(_standardised(X.toarray() if sp.issparse(X) else X), columns=names[columns])
+    z = pd.DataFrame(standardised(X.toarray() if sp.issparse(X) else X), columns=names[columns])
     return z.groupby(labels[rows]).mean().reindex(np.unique(labels)).rename_axis("cluster").T
 
 
@@ -369,7 +369,7 @@ def _known(names: Iterable[str], among: Any, where: str) -> list[str]:
     return names
 
 
-def _standardised(X: Array) -> Array:
+def standardised(X: Array) -> Array:
     """Columns scaled to zero mean and unit variance; zeros for constant columns."""
     centred = X - X.mean(axis=0)
     spread = centred.std(axis=0)

@@ -16,11 +16,11 @@ from viewloom.study.cohort import load
 from viewloom.study.config.toml import Study, read_study
 from viewloom.study.errors import StudyError
 
-__all__ = ["Study", "StudyError", "check", "load", "read_study", "write_example"]
+__all__ = ["Study", "StudyError", "check", "load", "read_study", "write_cohorts", "write_example"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `write_example` on first use: only it needs the simulated cohort."""
-    if name == "write_example":
-        return import_module("viewloom.study.example").write_example
+    """Import the functions that write examples on first use: only they need the simulated cohort."""
+    if name in ("write_cohorts", "write_example"):
+        return getattr(import_module("viewloom.study.example"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

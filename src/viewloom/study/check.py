@@ -19,6 +19,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.followup import LaterVisit, read_followup, visit_notes
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
+from viewloom.study.left_out import check_sites
 from viewloom.study.levels import described
 from viewloom.study.notes import Note, count_note
 from viewloom.study.ordering import check_order
@@ -173,6 +174,7 @@ def _prepared(study: Study, everyone: StudyData) -> Prepared:
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
+    check_sites(study, data.participants)
     check_order(study, data.participants)
     others = (None, None) if alone else (together, everyone)
     return Prepared(study, data, _nothing(study), preparation, views, *others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.cohort.facts import facts, region_table
-from viewloom.data.simulated import Cohort, CohortVisit, adni_like_visits
+from viewloom.data.simulated import MOST_MISSING, Cohort, CohortVisit, adni_like, adni_like_visits
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.runtime.files import all_or_none, writing
 from viewloom.study.errors import StudyError
 
 ID = "participant_id"
+SECOND, SECOND_SITES = 1_000_003, 7  # difference of seeds, and number of sites, of a second cohort
 TABLES = {  # file -> first header cell, beginning of the features' names
     "freesurfer/aseg.volume.tsv": ("Measure:volume", ("Left-", "Right-")),
     "freesurfer/lh.aparc.thickness.tsv": ("lh.aparc.thickness", ("lh_",)),
@@ -27,7 +30,17 @@ FILES = (
     *(GENOTYPES.replace(".bed", suffix) for suffix in (".bed", ".bim", ".fam")),
 )  # fmt: skip
 PARCELS = {"banks of superior temporal sulcus": "bankssts"}  # else the name without its blanks
-STUDY = """\
+SNP_BLOCK = """\
+# Genotypes; snps.bim and snps.fam are in the same folder.
+[views.snp]
+path = "genotypes/snps.bed"
+format = "plink"
+min_maf = 0.01
+min_call_rate = 0.95
+
+"""
+STUDY = (
+    """\
 # A study: the participants, one block per view, and the settings of the analysis.
 # The cohort is simulated (viewloom.simulate.adni_like); replace the files with your own. Run, in this order:
 #     viewloom check study.toml
@@ -72,13 +85,9 @@ name = "region"
 value = "suvr"
 visit = "bl"
 
-# Genotypes; snps.bim and snps.fam are in the same folder.
-[views.snp]
-path = "genotypes/snps.bed"
-format = "plink"
-min_maf = 0.01
-min_call_rate = 0.95
-
+"""
+    + SNP_BLOCK
+    + """\
 # Fitted on training subjects and stored with the model.
 [preparation]
 impute = "median"
@@ -89,6 +98,7 @@ controls = "HC"
 [model]
 n_clusters = 3
 """
+)
 
 
 SEVERAL = {  # what study.toml says of one visit -> what it says of several
@@ -151,22 +161,103 @@ def write_example(
     >>> [path.name for path in files[:3]]
     ['study.toml', 'participants.csv', 'vbm.csv']
     """
-    folder = Path(folder)
-    paths = [folder / name for name in FILES]
-    existing = sum(path.exists() for path in paths)
-    if existing:
-        raise StudyError(f"{folder}: {existing} files of a study already exist; choose another folder.")
-    to_bed = _to_bed()
     seen = adni_like_visits(*sizes, visits=visits, missing=missing, random_state=random_state)
-    cohort = seen[0].cohort
+    return _write_study(seen[0].cohort, Path(folder), seen=seen)
+
+
+def write_cohorts(
+    folder: str | Path,
+    *,
+    sizes: tuple[int, int, int] = (88, 174, 83),
+    second_sizes: tuple[int, int, int] = (60, 110, 70),
+    random_state: int = 0,
+    missing: float = 0.1,
+) -> tuple[list[Path], list[Path]]:
+    """Write two simulated cohorts of the same disease, to try `viewloom replicate` on.
+
+    The second has other participants, fewer and other sites, twice as many missing views, and no genotypes.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The cohorts are written to ``first`` and ``second`` in it.
+    sizes, second_sizes : tuple of int
+        Participants of both cohorts with AD, with MCI and without either.
+    random_state : int, default=0
+    missing : float, default=0.1
+        See `write_example`.
+
+    Returns
+    -------
+    tuple of two lists of Path
+        The files of each cohort, ``study.toml`` first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> first, second = write_cohorts(tempfile.mkdtemp(), sizes=(12, 14, 16), second_sizes=(10, 12, 12))
+    >>> len(first), len(second)
+    (9, 6)
+    """
+    folder = Path(folder)
+    cohort = adni_like(*sizes, missing=missing, random_state=random_state)
+    share = min(2.0 * missing, MOST_MISSING)
+    other = adni_like(*second_sizes, missing=share, n_sites=SECOND_SITES, random_state=random_state + SECOND)
+    names, lacking = [folder / "first", folder / "second"], ("snp",)
+    for place, left_out in zip(names, ((), lacking), strict=True):
+        _check_free(place, _files(left_out))
+    files = _write_study(cohort, names[0])
+    with all_or_none(files):
+        return files, _write_study(_elsewhere(other), names[1], "Second simulated cohort", lacking)
+
+
+def _elsewhere(cohort: Cohort) -> Cohort:
+    """The cohort with other ids and other sites than those of the first, and without its genotypes."""
+    ids = pd.Index([f"second-{name}" for name in cohort.participants.index], name=ID)
+    people = pd.DataFrame(cohort.participants.set_axis(ids))
+    people["site"] = people["site"].str.replace("site-", "clinic-")
+    kept = [name for name in cohort.views.names if name != "snp"]
+    seen = cohort.views.present[:, [cohort.views.index(name) for name in kept]].any(axis=1)
+    rows = np.flatnonzero(seen)
+    views = cohort.views.replaced(ids=ids)[rows].select(kept)
+    return replace(cohort, participants=people.iloc[rows], views=views)
+
+
+def _write_study(
+    cohort: Cohort,
+    folder: Path,
+    name: str = "Simulated cohort",
+    lacking: tuple[str, ...] = (),
+    seen: Sequence[CohortVisit] = (),
+) -> list[Path]:
+    """Write the files of a cohort, all or none; `seen` are its visits if there are several."""
+    to_bed = None if "snp" in lacking else _to_bed()
+    paths = _check_free(folder, _files(lacking))
     with writing(folder), all_or_none(paths):
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
         _write_tables(cohort, folder)
-        if visits > 1:
+        if len(seen) > 1:
             _write_visits(seen, folder)
-        to_bed(folder / GENOTYPES, *_genotypes(cohort))
-        (folder / "study.toml").write_text(_study(visits), encoding="utf-8")
+        if to_bed is not None:
+            to_bed(folder / GENOTYPES, *_genotypes(cohort))
+        text = _study(len(seen))
+        text = text.replace(SNP_BLOCK, "") if "snp" in lacking else text
+        (folder / "study.toml").write_text(text.replace("Simulated cohort", name), encoding="utf-8")
+    return paths
+
+
+def _files(lacking: tuple[str, ...]) -> list[str]:
+    """Names of the files of a study without some views."""
+    return [name for name in FILES if "snp" not in lacking or not name.startswith("genotypes/")]
+
+
+def _check_free(folder: Path, names: Sequence[str]) -> list[Path]:
+    """Paths of files that must not exist."""
+    paths = [folder / name for name in names]
+    existing = sum(path.exists() for path in paths)
+    if existing:
+        raise StudyError(f"{folder}: {existing} files of a study already exist; choose another folder.")
     return paths
 
 
@@ -178,7 +269,7 @@ def _study(visits: int) -> str:
     return text
 
 
-def _write_visits(visits: list[CohortVisit], folder: Path) -> None:
+def _write_visits(visits: Sequence[CohortVisit], folder: Path) -> None:
     """Write the tables that have a row per visit."""
     derived = ["conversion_time", "conversion_event"]
     people = [_at(visit.cohort.participants.drop(columns=derived), visit, "exam") for visit in visits]

@@ -21,6 +21,7 @@ from viewloom.study.cluster_names import default_names
 from viewloom.study.config.toml import Study
 from viewloom.study.design import Design
 from viewloom.study.followup import Followup
+from viewloom.study.left_out import LeftOutSites
 from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
 
@@ -92,6 +93,8 @@ class Results:
         Who was clustered, where controls fall, and how much of the clustering is severity.
     followup : Followup or None
         Later visits, placed by the model.
+    left_out_sites : LeftOutSites or None
+        Clusters of each site by a model of the others, if the study asks for it.
     """
 
     name: str
@@ -113,6 +116,7 @@ class Results:
     min_cell: int
     design: Design | None = None
     followup: Followup | None = None
+    left_out_sites: LeftOutSites | None = None
 
     @property
     def sizes(self) -> list[int]:

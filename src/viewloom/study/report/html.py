@@ -18,7 +18,7 @@ from viewloom.study.cluster_names import resolved
 TEMPLATE, CSS, SCRIPT = "report.html.j2", "report.css", "report.js"
 
 
-def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
+def to_html(summary: Mapping[str, Any], figures: Mapping[str, str], template: str = TEMPLATE) -> str:
     """The report as HTML.
 
     Parameters
@@ -27,6 +27,8 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
         From `summarize`.
     figures : dict of str to str
         From `figures`. They are trusted, unlike the text of the summary, which is escaped.
+    template : str
+        Name of the template; by default that of the report of a run.
 
     Raises
     ------
@@ -34,14 +36,20 @@ def to_html(summary: Mapping[str, Any], figures: Mapping[str, str]) -> str:
         If parts of the summary are missing.
     """
     try:
-        from jinja2 import Environment, StrictUndefined, TemplateError
+        from jinja2 import Environment, FunctionLoader, StrictUndefined, TemplateError
     except ImportError as error:
         raise MissingPackageError(
             "Reports need matplotlib and jinja2: pip install viewloom[study]"
         ) from error
-    pages = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    pages = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
     css, script = _asset(CSS), _asset(SCRIPT)
-    page = pages.from_string(_asset(TEMPLATE))
+    page = pages.get_template(template)
     try:
         content = resolved(dict(summary), summary.get("cluster_names", []))
         return page.render(content, drawn=figures, css=css, script=script, policy=policy(css, script))

@@ -12,6 +12,7 @@ from viewloom.clinical import p_text
 from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.privacy import plain
+from viewloom.study.report.sites import sites_sentence
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -38,6 +39,7 @@ def in_short(results: Results, found: Findings) -> list[str]:
         _differences(found),
         _events(results, found),
         _stability(results),
+        sites_sentence(results),
         _certainty(results),
         _number(results),
     ]

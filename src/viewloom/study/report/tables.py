@@ -16,6 +16,7 @@ from viewloom.study.report.presence import patterns_of, shown_patterns, view_siz
 from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.regions import region_names
 from viewloom.study.report.sentences import joined, verdict
+from viewloom.study.report.sites import sites_table
 from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ def _patterns_table(results: Results, found: Findings) -> list[Table]:
         for pattern, count in zip(counts.index, shown_patterns(results), strict=True)
     ]
     return [table_of("patterns", "Missing views", PATTERNS, [("missing views", 0), ("subjects", 1)], rows)]
+
+
+def _sites_table(results: Results, found: Findings) -> list[Table]:
+    return sites_table(results)
 
 
 def _pattern(results: Results, pattern: tuple[bool, ...]) -> str:
@@ -317,5 +322,6 @@ FEATURES = (
 )
 TABLES = (
     _clusters_table, _diagnosis_table, _views_table, _associations_table, _pairs_table, _profile_table,
-    _conversion_table, followup_tables, _comparison_table, _numbers_table, _patterns_table, _feature_tables,
+    _conversion_table, followup_tables, _comparison_table, _numbers_table, _sites_table, _patterns_table,
+    _feature_tables,
 )  # fmt: skip

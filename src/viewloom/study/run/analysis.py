@@ -24,11 +24,13 @@ from viewloom.study.check import Prepared, examine
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.followup import follow
+from viewloom.study.left_out import LeftOutSites, site_labels
 from viewloom.study.notes import Note
 from viewloom.study.ordering import ordered
 from viewloom.study.results import Results, Roles, versions
 from viewloom.study.run.computations import Stages, compared, importance, number, stability
 from viewloom.study.run.design import design
+from viewloom.study.run.sites import left_out_sites
 
 
 def prepare(study: Study) -> Prepared:
@@ -97,6 +99,7 @@ def analyse(
     model, of_order = ordered(model, study, ready.data.participants, others)
     roles = Roles.of(study)
     followed = follow(ready.later, model, ready.views, ready.data, roles.outcomes)
+    left_out = _left_out(model, ready, stages) if study.cluster.leave == "site" else None
     return Results(
         name=study.name,
         model=model,
@@ -114,6 +117,7 @@ def analyse(
             *(Note((text,)) for text in warned),
             *of_order,
             *(followed.notes if followed else []),
+            *(left_out.notes if left_out is not None else []),
         ],
         settings=settings,
         versions=versions(),
@@ -122,7 +126,13 @@ def analyse(
         min_cell=study.report.min_cell,
         design=design(ready, model, stages),
         followup=followed,
+        left_out_sites=left_out,
     )
+
+
+def _left_out(model: KernelMultiviewNMF, ready: Prepared, stages: Stages) -> LeftOutSites:
+    labels = site_labels(ready.study, ready.data.participants)
+    return left_out_sites(model, ready.views, labels, ready.study.report.min_cell, stages)
 
 
 def settings_of(study: Study) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     >>> list(table.columns[:3]), len(table)
     (['id', 'label', 'cluster'], 60)
     """
-    model, preparation, limits, cluster_names = _loaded(Path(path))
+    model, preparation, limits, cluster_names = loaded_model(Path(path))
     needed = {view.name: set(view.features) for view in preparation.views}
     data = load(study, training=False, needed=needed)
     with one_thread():
@@ -101,7 +101,7 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     return table
 
 
-def _loaded(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float], list[str]]:
+def loaded_model(path: Path) -> tuple[KernelMultiviewNMF, Preparation, dict[str, float], list[str]]:
     """The model, its preparation, the distance limits of its views and the names of its clusters."""
     path = path / MODEL if path.is_dir() else path
     check_kind(path)

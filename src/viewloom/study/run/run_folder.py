@@ -14,6 +14,7 @@ from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import PRIVATE, atomic_write, special, sync, writing
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.visible import visible
+from viewloom.study.clinical_numbers import clinical_numbers
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.hashes import check_unchanged, input_hashes
@@ -27,6 +28,7 @@ FORMAT = 2  # of run.json and summary.json; 1 has no names of clusters and no da
 LABELS, METRICS, REPORT, SUMMARY = "labels.csv", "metrics.json", "report.html", "summary.json"
 LONGEST_LINE = 300  # characters
 FOLLOWUP = "followup.csv"
+CLINICAL = "clinical.json"
 
 
 def run_study(
@@ -117,8 +119,9 @@ def write(results: Results, folder: str | os.PathLike[str], *, subjects: bool = 
     -------
     list of Path
         ``labels.csv`` and, with later visits, ``followup.csv`` (both readable by their owner only),
-        ``weights.csv``, ``importance_<view>.csv``,
-        ``metrics.json``, ``model.safetensors``, ``report.html``, ``summary.json`` (the content of the report)
+        ``weights.csv``, ``importance_<view>.csv``, ``metrics.json``, ``clinical.json`` (clinical variables of
+        the clusters, for `replicate_study`), ``model.safetensors``, ``report.html``, ``summary.json`` (the
+        content of the report)
         and ``run.json``.
     """
     with workplace(folder) as place:
@@ -203,8 +206,7 @@ def _publish(
         for path in [*place.new.iterdir(), place.new]:
             sync(path)
     verify()
-    publish(place)
-    return sorted(place.target.iterdir())
+    return publish(place)
 
 
 def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
@@ -218,6 +220,13 @@ def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
     for name, frame in zip(names, results.importance.values(), strict=True):
         tables.write_csv(frame, folder / f"importance_{name}.csv")
     tables.write_json(tables.metrics(results), folder / METRICS)
+
+
+def _write_clinical(folder: Path, results: Results, subjects: bool) -> None:
+    """Write aggregates of clinical variables that a replication compares; small counts are hidden."""
+    labels, k = results.model.labels_, results.model.n_clusters
+    numbers = clinical_numbers(labels, results.participants, results.roles, results.min_cell, k)
+    tables.write_json(numbers, folder / CLINICAL)
 
 
 def _write_model(folder: Path, results: Results, subjects: bool) -> None:
@@ -265,4 +274,4 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
     }
 
 
-PARTS = (_write_tables, _write_model, _write_report, _close)
+PARTS = (_write_tables, _write_clinical, _write_model, _write_report, _close)

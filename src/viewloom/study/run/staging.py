@@ -71,7 +71,7 @@ def workplace(
         _check_contents(place)
         try:
             recover(place)
-            (check or _check_replaceable)(place.target)
+            (check or check_replaceable)(place.target)
             if not resume:
                 shutil.rmtree(place.checkpoints, ignore_errors=True)
             yield place
@@ -183,23 +183,11 @@ def recover(place: Workplace) -> None:
         shutil.rmtree(remains, ignore_errors=True)
 
 
-def publish(place: Workplace) -> None:
-    """Replace the run folder by the new one, which must be complete and on disk."""
-    if place.target.exists():
-        place.target.rename(place.old)
-    try:
-        place.new.rename(place.target)
-    except OSError:
-        recover(place)
-        raise
-    sync(place.target.parent)
-
-
-def _check_replaceable(folder: Path) -> None:
-    """Refuse to replace anything but a run folder."""
+def check_replaceable(folder: Path, index: str = RUN) -> None:
+    """Refuse to replace anything but a folder whose file `index` lists its files; by default a run folder."""
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"{visible(folder)}: is a file; set another --output.")
-    foreign = _entries(folder) - _own_files(folder)
+    foreign = _entries(folder) - _own_files(folder, index)
     if foreign:
         raise StudyError(
             f"{visible(folder)}: has {len(foreign)} files that are not from a run; set another --output, or "
@@ -211,14 +199,27 @@ def _entries(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - LITTER if folder.exists() else set()
 
 
-def _own_files(folder: Path) -> set[str]:
-    """The files of an earlier run, from its run.json."""
-    if special(folder / RUN):
+def _own_files(folder: Path, index: str) -> set[str]:
+    """The files of an earlier run, from its index."""
+    if special(folder / index):
         return set()
     try:
-        return {RUN, *json.loads((folder / RUN).read_text(encoding="utf-8"))["files"]}
+        return {index, *json.loads((folder / index).read_text(encoding="utf-8"))["files"]}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
+
+
+def publish(place: Workplace) -> list[Path]:
+    """Replace the target by the new folder, which must be complete and on disk; return its files."""
+    if place.target.exists():
+        place.target.rename(place.old)
+    try:
+        place.new.rename(place.target)
+    except OSError:
+        recover(place)
+        raise
+    sync(place.target.parent)
+    return sorted(place.target.iterdir())
 
 
 def _tidy(place: Workplace, made: list[Path], resumable: bool) -> None:

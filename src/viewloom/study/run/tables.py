@@ -85,6 +85,7 @@ def metrics(results: Results) -> dict[str, Any]:
         "converged": model.converged_,
         "agreement_with_diagnosis": results.agreement,
         "comparison": _scores(results),
+        "left_out_sites": _sites(results),
         "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
         "design": _design(results),
     }
@@ -102,6 +103,24 @@ def _design(results: Results) -> dict[str, Any] | None:
         "with_controls_ARI": None if again is None else again.ari,
         "severity": {**found.severity.clinical, "features": found.severity.features},
     }
+
+
+def _sites(results: Results) -> list[dict[str, Any]] | None:
+    """Numbers of each site that is left out; None if none is."""
+    found = results.left_out_sites
+    if found is None:
+        return None
+    return [
+        {
+            "site": site,
+            "subjects": int(found.sizes[i]),
+            "agreement": float(found.agreement[i]),
+            "cluster_sizes": found.counts[i].tolist(),
+            "refit_agreement": float(found.refit[i]),
+            "refit_overlap": found.overlap[i].tolist(),
+        }
+        for i, site in enumerate(found.sites)
+    ]
 
 
 def _scores(results: Results) -> dict[str, dict[str, float]] | None:
