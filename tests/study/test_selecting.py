@@ -250,6 +250,16 @@ class TestWhoIsClustered:
         (line,) = refused(written(tmp_path, f"[cluster]\n{rules}\n"))
         assert words in line
 
+    def test_a_column_that_the_format_does_not_read(self, tmp_path):
+        written(tmp_path)
+        rows = [f"{one},{region},{j % 7 + 0.1},Pass" for j, one in enumerate(IDS) for region in ("a", "b")]
+        (tmp_path / "long.csv").write_text("id,region,suvr,QC\n" + "\n".join(rows) + "\n")
+        view = '[views.fdg]\npath = "long.csv"\nformat = "long"\nid = "id"\nname = "region"\nvalue = "suvr"\n'
+        text = (tmp_path / "study.toml").read_text() + view + '[cluster]\nexclude = { "fdg.QC" = "Fail" }\n'
+        (tmp_path / "study.toml").write_text(text)
+        (line,) = refused(read_study(tmp_path / "study.toml"))
+        assert "column 'QC', named under [cluster], is not read by format 'long'" in line
+
     def test_a_view_that_nobody_who_is_clustered_has(self, tmp_path):
         study = written(tmp_path, '[cluster]\ninclude = { dx = "AD" }\n', mri=lambda frame: frame[DX != "AD"])
         assert "none of the subjects to cluster has the view" in refused(study)[0]

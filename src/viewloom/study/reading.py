@@ -125,13 +125,24 @@ def read_rule_columns(view: View, names: Collection[str], match: str) -> pd.Data
     found = {str(name) for part in parts for name in part.columns}
     absent = [name for name in names if name not in found]
     if absent:
-        known = sorted({name for path in view.inputs for name in readers.Sample(path).header})
-        hint = nearest(absent[0], known) or (f"; there are {listed(known)}." if known else ".")
-        raise StudyError(f"{file_names(view)}: no column {absent[0]!r}, named under [cluster]{hint}")
+        raise StudyError(f"{file_names(view)}: {_no_rule_column(view, absent[0])}")
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.combine_first(part)
     return whole.reindex(columns=list(names))
+
+
+def _no_rule_column(view: View, name: str) -> str:
+    """Why a view has no column for a rule."""
+    known = sorted({name for path in view.inputs for name in readers.Sample(path).header})
+    if name in known:
+        way = "use require_qc, or " if readers.takes(view.format, "require_qc") else ""
+        return (
+            f"column {name!r}, named under [cluster], is not read by format {view.format!r}, which has "
+            f"numeric features only; {way}add the column to the participants."
+        )
+    hint = nearest(name, known) or (f"; there are {listed(known)}." if known else ".")
+    return f"no column {name!r}, named under [cluster]{hint}"
 
 
 def _rule_part(view: View, path: Path | list[Path], names: Collection[str]) -> pd.DataFrame | None:
