@@ -329,6 +329,8 @@ def every_command(folder, study):
         "fit": ("fit", study, "--jobs", 1, "--compare", "--seeds", 1),
         "predict": ("predict", results, study),
         "report": ("report", results),
+        "rename": ("rename", results, "1=limbic"),
+        "figures": ("figures", results, "--format", "svg", "--only", "weights"),
         "compare": ("compare", study, "--seeds", 1, "--jobs", 1, "--output", folder / "compared"),
         "select": ("select", study, "--jobs", 1),
         "demo": ("demo", "--output", folder / "demo", "--jobs", 1),
@@ -343,7 +345,7 @@ def test_the_network_is_never_touched(small_study, viewloom, tmp_path, no_networ
     commands = every_command(tmp_path, study)
     assert set(commands) == set(typer.main.get_command(cli.app).commands)
     for name, command in commands.items():
-        done = viewloom(*command, whole_report=name in ("fit", "report"))
+        done = viewloom(*command, whole_report=name in ("fit", "report", "rename", "figures"))
         assert done.exit_code == 0, done.output
     page = (study.parent / "study-results" / "report.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in page

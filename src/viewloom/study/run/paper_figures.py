@@ -25,7 +25,7 @@ def write_figures(
     dpi: int = 300,
     only: Sequence[str] = (),
 ) -> list[Path]:
-    """Write the figures of a report to files, without new computing.
+    r"""Write the figures of a report to files, without new computing.
 
     Parameters
     ----------
@@ -43,6 +43,24 @@ def write_figures(
     Returns
     -------
     list of Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import viewloom as vl
+    >>> from viewloom import runs, study
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
+    >>> for name, X in views.items():
+    ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
+    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
+    >>> _ = runs.run_study(study.read_study(folder / "study.toml"), folder / "results")
+    >>> files = runs.write_figures(folder / "results", formats=["pdf", "svg"], only=["weights"])
+    >>> [path.name for path in files]
+    ['weights.pdf', 'weights.svg']
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
