@@ -54,10 +54,11 @@ VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
 PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
 RULE = (
     "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
-    f"clusters, are small: that of its concordance below {STRICT} (the views of the second cohort place the "
-    f"same subjects in it; with a single view, that of the Jaccard similarity below {ALPHA}), and that of its "
-    f"profile correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and the in-group "
-    f"proportion are at least {SIMILAR}, and the interval of the profile correlation lies above 0."
+    f"clusters, are small: that of its concordance below {STRICT} (the views of the second cohort place "
+    f"the same subjects in it; with a single view, that of the Jaccard similarity below {ALPHA}), and that "
+    f"of its profile correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and "
+    f"the in-group proportion are at least {SIMILAR}, and the interval of the profile correlation lies "
+    "above 0."
 )
 CUTS = "Agreement of cuts does not show that clusters exist; see choose_k."
 
