@@ -183,10 +183,10 @@ def test_intervals_ignore_what_is_unknown():
 
 
 def test_verdicts_follow_the_rule():
-    row = {"concordance": 0.5, "concordance_p": 0.01, "jaccard": 0.7, "jaccard_p": 0.9, "in_group": 0.8}
+    row = {"concordance": 0.5, "concordance_p": 0.001, "jaccard": 0.7, "jaccard_p": 0.9, "in_group": 0.8}
     row |= {"profile_p": 0.001, "profile_lower": 0.2}
     assert cluster_verdict(row) == REPLICATED
-    for change in ({"concordance_p": 0.06}, {"profile_p": 0.02}, {"concordance": np.nan}):
+    for change in ({"concordance_p": 0.02}, {"profile_p": 0.02}, {"concordance": np.nan}):
         assert cluster_verdict({**row, **change}) == NOT
     for change in ({"jaccard": 0.4}, {"in_group": 0.4}, {"profile_lower": -0.1}):
         assert cluster_verdict({**row, **change}) == PARTLY
@@ -293,11 +293,11 @@ def benchmark():
 
 @pytest.mark.parametrize("family", ["unrelated views", "noise", "other locations"])
 def test_cohorts_without_shared_structure_are_not_replicated(family):
-    assert benchmark().rates(family, 10, 1)[NOT] >= 0.9  # the benchmark measures the rate itself
+    assert benchmark().rates(family, 5, 1)[NOT] >= 0.8  # the benchmark measures the rate itself
 
 
 def test_planted_structure_is_replicated():
-    assert benchmark().rates("planted, 60 subjects", 8, 1)[REPLICATED] >= 7 / 8
+    assert benchmark().rates("planted, 60 subjects", 5, 1)[REPLICATED] >= 0.8
 
 
 def test_a_continuum_comes_with_a_caution():
@@ -314,6 +314,7 @@ def test_halves_of_a_real_cohort_replicate_and_permuted_rows_do_not(data_dir):
     first, second = views[order[:174]], views[order[174:]]
     model = vl.KernelMultiviewNMF(2, random_state=0).fit(first)
     assert vl.replicate(model, second, n_permutations=0, n_continuum=0).verdict == REPLICATED
-    rng = np.random.default_rng(1)
-    shuffled = vl.Views({name: X[rng.permutation(len(X))] for name, X in second.items()})
-    assert vl.replicate(model, shuffled, n_permutations=0, n_continuum=0).verdict == NOT
+    for seed in (1, 2, 3):
+        rng = np.random.default_rng(seed)
+        shuffled = vl.Views({name: X[rng.permutation(len(X))] for name, X in second.items()})
+        assert vl.replicate(model, shuffled, n_permutations=0, n_continuum=0).verdict == NOT

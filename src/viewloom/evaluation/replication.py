@@ -42,7 +42,7 @@ from viewloom.runtime.errors import InputError, InputTypeError
 from viewloom.runtime.progress import progress_bar
 
 Array = np.ndarray
-ALPHA, STRICT = 0.05, 0.01  # levels of concordance, and of profiles, whose null is approximate
+ALPHA, STRICT = 0.05, 0.01  # levels of null cohorts, which are few; and of concordance and profiles
 SIMILAR = (
     0.5  # Jaccard similarity below which a cluster is called dissolved (Hennig 2007); also of neighbours
 )
@@ -54,10 +54,11 @@ VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
 PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
 RULE = (
     "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
-    "clusters, are small: that of its concordance (the views of the second cohort place the same subjects "
-    f"in it; with a single view, that of the Jaccard similarity) below {ALPHA}, and that of its profile "
-    f"correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and the in-group "
-    f"proportion are at least {SIMILAR}, and the interval of the profile correlation lies above 0."
+    f"clusters, are small: that of its concordance below {STRICT} (the views of the second cohort place "
+    f"the same subjects in it; with a single view, that of the Jaccard similarity below {ALPHA}), and that "
+    f"of its profile correlation below {STRICT}. It is replicated if moreover the Jaccard similarity and "
+    f"the in-group proportion are at least {SIMILAR}, and the interval of the profile correlation lies "
+    "above 0."
 )
 CUTS = "Agreement of cuts does not show that clusters exist; see choose_k."
 
@@ -179,9 +180,9 @@ def replicate(
     close to the mean of its cohort has hardly a profile, and is seldom replicated.
 
     P-values are corrected for the number of clusters by the maximum over clusters (Westfall & Young). A
-    cluster is replicated or partly replicated only if its concordance (with a single view, its Jaccard
-    similarity) has p < 0.05, and its profile correlation p < 0.01, since the null of profiles is
-    approximate. It is replicated if moreover the Jaccard similarity and the in-group proportion are at least
+    cluster is replicated or partly replicated only if its concordance and its profile correlation have
+    p < 0.01 (with a single view, its Jaccard similarity p < 0.05, instead of the concordance). It is
+    replicated if moreover the Jaccard similarity and the in-group proportion are at least
     0.5, and the interval of the profile correlation lies above 0. Thus, cohorts that share no structure, or
     whose views share none, have no cluster that is even partly replicated in at least 95 % of cases. A
     cluster that a single view of several shows cannot be told from that.
@@ -622,8 +623,9 @@ def cluster_verdict(row: Mapping[Any, Any]) -> str:
     >>> cluster_verdict(row), cluster_verdict({**row, "jaccard": 0.4})
     ('replicated', 'partly replicated')
     """
-    shared = "jaccard_p" if np.isnan(row["concordance"]) else "concordance_p"
-    if not (row[shared] < ALPHA and row["profile_p"] < STRICT):
+    single = np.isnan(row["concordance"])
+    shared = row["jaccard_p"] < ALPHA if single else row["concordance_p"] < STRICT
+    if not (shared and row["profile_p"] < STRICT):
         return NOT
     fully = min(row["jaccard"], row["in_group"]) >= SIMILAR and row["profile_lower"] > 0.0
     return REPLICATED if fully else PARTLY

@@ -184,7 +184,7 @@ def agreement(labels: Array, found: Array, counts: Array | None = None) -> float
     both, one, other = (float((x * (x - 1.0)).sum()) / 2.0 for x in (table, rows, columns))
     n = table.sum()
     expected = one * other / (n * (n - 1.0) / 2.0)
-    return (both - expected) / ((one + other) / 2.0 - expected)
+    return float((both - expected) / ((one + other) / 2.0 - expected))
 
 
 def interval(values: Any) -> tuple[Array, Array]:

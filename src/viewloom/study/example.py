@@ -197,7 +197,7 @@ def write_cohorts(
     >>> import tempfile
     >>> first, second = write_cohorts(tempfile.mkdtemp(), sizes=(12, 14, 16), second_sizes=(10, 12, 12))
     >>> len(first), len(second)
-    (9, 6)
+    (10, 7)
     """
     folder = Path(folder)
     cohort = adni_like(*sizes, missing=missing, random_state=random_state)
