@@ -8,7 +8,7 @@ of all subjects, without any removal.
 
     python benchmarks/subtypes.py [--seeds 8] [--first 100] [--json FILE]
 
-The number of components of controls was chosen on cohorts 0 to 5; the default is to measure others.
+The removal of what is common among controls was chosen on cohorts 0 to 7; the default is to measure others.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ INPUTS: dict[str, dict[str, Any]] = {
     "adjusted": {"residualise": COVARIATES},
     "raw": {},
     "w-scores": {"w_scores": COVARIATES},
-    "decorrelated w-scores": {"w_scores": COVARIATES, "decorrelate": True},
 }
-REMOVALS = ("none", "mmse", "common", "common:2")
+REMOVALS = ("none", "mmse", "common")
 PEERS = ("spectral (mean graph)", "EEIMVC", "SNF", "NEMO")
 OURS = {"viewloom": {}, "viewloom, linear": {"kernel": "linear"}}
 N_SUBTYPES, N_DIAGNOSES = 4, 3

@@ -7,14 +7,12 @@ import pandas as pd
 import pytest
 from noted import texts
 from scipy.interpolate import CubicSpline
-from scipy.linalg import fractional_matrix_power
-from sklearn.covariance import LedoitWolf
 
 from viewloom import Views
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.preparation.combat import adapt_combat, apply_combat, fit_combat
-from viewloom.study.preparation.normative import check_estimable, decorrelated, fit_norm, usual_variation
+from viewloom.study.preparation.normative import check_estimable, fit_norm
 from viewloom.study.preparation.splines import knots_of, spline_basis
 
 CONTROLS = {"diagnosis": "dx", "controls": "CN"}
@@ -460,46 +458,3 @@ class TestSites:
         arrays = {name: X for name, X in arrays.items() if not name.endswith(("/varies", "/least"))}
         restored = Preparation.from_arrays(settings, arrays)
         np.testing.assert_array_equal(*(one.transform(views, people)["mri"] for one in (fitted, restored)))
-
-
-@pytest.mark.parametrize(("n", "d"), [(60, 5), (60, 1), (25, 90)])
-def test_decorrelation_is_the_inverse_root_of_the_covariance_of_controls(n, d):
-    """Also with more features than controls, where the matrix is never made."""
-    rng = np.random.default_rng(d)
-    R = rng.standard_normal((n, d)) + 2.0 * rng.standard_normal((n, 1))
-    X = rng.standard_normal((7, d))
-    covariance = LedoitWolf(assume_centered=True).fit(R).covariance_
-    expected = X @ fractional_matrix_power(np.atleast_2d(covariance), -0.5).real
-    np.testing.assert_allclose(decorrelated(X, usual_variation(R)), expected, rtol=1e-6, atol=1e-8)
-
-
-def test_directions_in_which_controls_do_not_vary_stay_finite():
-    R = np.outer(np.random.default_rng(0).standard_normal(30), [1.0, 1.0, 0.0])
-    assert np.isfinite(decorrelated(np.eye(3), usual_variation(R))).all()
-    assert np.isfinite(decorrelated(np.eye(3), usual_variation(np.zeros((30, 3))))).all()
-
-
-def test_decorrelated_w_scores_follow_controls_only_and_are_stored():
-    views, people = cohort(200)
-    X = np.array(views["mri"]) + 3.0 * np.random.default_rng(2).standard_normal((200, 1))
-    views, plan = as_views(X, people), Plan(**W, decorrelate=True)
-    fitted = Preparation.fit(views, people, plan)
-    prepared = fitted.transform(views, people)["mri"]
-    controls = (people["dx"] == "CN").to_numpy()
-    plain = Preparation.fit(views, people, Plan(**W)).transform(views, people)["mri"]
-    assert largest_correlation(plain[controls]) > 0.5
-    assert largest_correlation(prepared[controls]) < 0.15
-    X[~controls] += np.random.default_rng(1).standard_normal(X[~controls].shape)
-    again = Preparation.fit(as_views(X, people), people, plan)
-    np.testing.assert_allclose(again.transform(views, people)["mri"], prepared)
-    stored = Preparation.from_arrays(json.loads(json.dumps(fitted.settings())), fitted.to_arrays())
-    np.testing.assert_array_equal(stored.transform(views, people)["mri"], prepared)
-
-
-def largest_correlation(X):
-    return np.abs(np.corrcoef(X.T) - np.eye(X.shape[1])).max()
-
-
-def test_decorrelation_needs_w_scores():
-    with pytest.raises(StudyError, match="decorrelate: is relative to controls and needs w_scores"):
-        Plan(residualise=["age"], decorrelate=True, **CONTROLS)

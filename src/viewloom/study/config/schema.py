@@ -308,10 +308,6 @@ class Preparation(Block):
         description="Covariates; every feature becomes its deviation from controls with the same covariates, "
         "in their standard deviations.",
     )
-    decorrelate: bool = Field(
-        default=False,
-        description="Relate w_scores to the covariance of controls: what varies together counts once.",
-    )
     splines: Names = Field(
         default=[], description="Numeric covariates whose effect is a spline instead of linear."
     )

@@ -1,7 +1,6 @@
 """What reference subjects, such as controls, have at given covariates, and how much they vary around it.
 
-The deviation from it in standard deviations is the w-score: La Joie et al. (2012), J Neurosci 32:16265. With
-the correlations of the reference subjects as well, its length is the Mahalanobis distance from them.
+The deviation from it in standard deviations is the w-score: La Joie et al. (2012), J Neurosci 32:16265.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from sklearn.covariance import ledoit_wolf_shrinkage
 
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.study.errors import StudyError
@@ -21,7 +19,6 @@ from viewloom.study.wording import counted
 Array = np.ndarray
 LEAST = {"controls": 20, "subjects": 10}  # reference subjects, for estimating the effects of covariates
 LEAST_PER_COVARIATE = 5  # reference subjects per column of the design
-SMALLEST = 1e-10  # share of the largest variance, below which a direction does not vary
 LEAST_PER_LEVEL = 5  # controls with each level, and controls without the most frequent number
 
 
@@ -64,47 +61,6 @@ def fit_norm(X: Array, C: Array, used: Array, centre: Array) -> Norm:
             coefficients[:, columns] = found
             spread[columns] = np.sqrt(((Y - A @ found) ** 2).sum(axis=0) / (len(A) - rank))
     return Norm(centre, coefficients[1:], coefficients[0], spread)
-
-
-@dataclass(frozen=True, eq=False)
-class Variation:
-    """``S^(-1/2) = directions diag(factors - rest) directions^T + rest I`` of a covariance ``S``."""
-
-    directions: Array  # (d, r) principal directions of the reference subjects
-    factors: Array  # (r,)
-    rest: Array  # (1,) for all other directions
-
-
-def usual_variation(R: Array) -> Variation:
-    """How reference subjects vary: the inverse root of their covariance, at a cost linear in the features.
-
-    Parameters
-    ----------
-    R : (n, d) array
-        Deviations of the reference subjects, around zero. Their covariance is shrunk to a multiple of the
-        identity (Ledoit and Wolf, 2004), since they may be fewer than the features.
-
-    Examples
-    --------
-    >>> R = np.random.default_rng(0).standard_normal((500, 2)) @ [[2.0, 1.0], [0.0, 1.0]]
-    >>> T = decorrelated(R, usual_variation(R))
-    >>> (T.T @ T / len(T)).round(1).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    n, d = R.shape
-    shrinkage = float(ledoit_wolf_shrinkage(R, assume_centered=True)) if d > 1 else 0.0
-    singular, directions = np.linalg.svd(R, full_matrices=False)[1:]
-    floor = shrinkage * float((R**2).sum()) / (n * d)
-    variances = (1.0 - shrinkage) * singular**2 / n + floor
-    known = variances > SMALLEST * variances.max(initial=0.0)
-    rest = floor if floor > 0.0 else float(variances.max(initial=1.0))
-    return Variation(directions[known].T, 1.0 / np.sqrt(variances[known]), np.array([1.0 / np.sqrt(rest)]))
-
-
-def decorrelated(X: Array, found: Variation) -> Array:
-    """``X S^(-1/2)``; the features keep their meaning as far as that is possible (ZCA)."""
-    along = X @ found.directions
-    return np.asarray(found.rest * X + along * (found.factors - found.rest) @ found.directions.T)
 
 
 def _alike(used: Array) -> list[Array]:

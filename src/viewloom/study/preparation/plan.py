@@ -18,7 +18,6 @@ CHOICES = {
 }
 TWICE = "excludes residualise, since both remove the effects of covariates; use one of them"
 ALWAYS_CONTROLS = "is relative to controls; leave residualise_on = 'all' out"
-DECORRELATE = "is relative to controls and needs w_scores"
 ADAPT = (
     "'adapt' needs harmonise = 'combat' and harmonise_on = 'controls', since a new site is compared with "
     "the controls of training"
@@ -52,10 +51,6 @@ class Plan:
         residual of a regression that is fitted on controls, divided by their residual standard deviation
         (n - p - 1 degrees of freedom). Cells that are missing in the controls are not used for it. Features
         that are constant in controls are divided by the standard deviation of all training subjects.
-    decorrelate : bool, default=False
-        Also relate w-scores to the covariance of the controls: multiply them by its inverse root, shrunk as
-        by Ledoit and Wolf (2004). What usually varies together among controls, such as the size of all
-        regions, then counts once instead of once per feature. Needs `w_scores`.
     splines : sequence of str
         Numeric columns of `residualise` or `w_scores` whose effect is a natural cubic spline, with knots at
         the quantiles 0.05, 0.35, 0.65 and 0.95 of the subjects in whom it is estimated; linear beyond.
@@ -108,7 +103,6 @@ class Plan:
     w_scores: Sequence[str] = ()
     splines: Sequence[str] = ()
     harmonise_on: str = "all"
-    decorrelate: bool = False
     remove_severity: str | None = None
 
     def __post_init__(self) -> None:
@@ -155,7 +149,6 @@ def contradictions(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "residualise",
             f"estimating effects in controls {lacking}; or set residualise_on = 'all'",
         ),
-        (given["decorrelate"] and not given["w_scores"], "decorrelate", DECORRELATE),
         (loose, "splines", f"{listed(loose)} must be among w_scores or residualise"),
         (combat and not given["site"], "harmonise", f"{given['harmonise']!r} needs site of [participants]"),
         (combat and on_controls and not known, "harmonise_on", f"'controls' {lacking}"),

@@ -16,15 +16,7 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, adapt_combat, apply_combat, fit_combat
-from viewloom.study.preparation.normative import (
-    Norm,
-    Variation,
-    check_enough,
-    decorrelated,
-    fit_norm,
-    reference_subjects,
-    usual_variation,
-)
+from viewloom.study.preparation.normative import Norm, check_enough, fit_norm, reference_subjects
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.wording import counted
 
@@ -327,25 +319,6 @@ class WScores(Residualise):
 
 
 @dataclass(frozen=True, eq=False)
-class Decorrelate(Step):
-    """Deviations relative to the variation of controls in all features together; see `usual_variation`."""
-
-    directions: Array
-    factors: Array
-    rest: Array
-
-    @classmethod
-    def fit(cls, X: Array, asked: Asked) -> Self:
-        """Estimate the covariance of controls."""
-        found = usual_variation(X[asked.reference & asked.complete])
-        return cls(found.directions, found.factors, found.rest)
-
-    def apply(self, X: Array, people: People) -> Array:
-        """Multiply by the inverse root of the covariance."""
-        return decorrelated(X, Variation(self.directions, self.factors, self.rest))
-
-
-@dataclass(frozen=True, eq=False)
 class Found:
     """Columns (d,) whose effects of covariates cannot be estimated, and those that have no other values."""
 
@@ -462,6 +435,5 @@ STEPS: dict[str, type[Step]] = {
     "combat": Harmonise,
     "residualise": Residualise,
     "w_scores": WScores,
-    "decorrelate": Decorrelate,
     "standardise": Standardise,
 }

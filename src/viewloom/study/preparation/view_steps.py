@@ -90,8 +90,7 @@ def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
     combat = ("combat", "keep") * (plan.harmonise == "combat")
     relative = "w_scores" if plan.w_scores else "residualise"
     covariates = (relative, "keep") * bool(plan.covariates)
-    decorrelate = ("decorrelate",) * plan.decorrelate
-    return ("keep", plan.impute, *combat, *covariates, *decorrelate, *last)
+    return ("keep", plan.impute, *combat, *covariates, *last)
 
 
 def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
