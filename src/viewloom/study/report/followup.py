@@ -162,8 +162,8 @@ def _followup(results: Results) -> Followup:
 FOLLOWUP = (
     "Later visits are prepared as the first one, and placed by its model. Seen: subjects with at least one "
     "view at the visit. Same views at baseline: how many of them are placed in their cluster by the data of "
-    "the first visit, with only the views that they have at the later one. This is an upper bound of what can "
-    "be expected without any change, since the model was fitted to these data. Small counts, and counts from "
+    "the first visit, with only the views that they have at the later one. This is an upper bound of what "
+    "can be expected without change, since the model was fitted to these data. Small counts, and counts from "
     "which they could be derived, are not shown or are rounded."
 )
 TRANSITIONS = (
