@@ -162,9 +162,9 @@ def _followup(results: Results) -> Followup:
 FOLLOWUP = (
     "Later visits are prepared as the first one, and placed by its model. Seen: subjects with at least one "
     "view at the visit. Same views at baseline: how many of them are placed in their cluster by the data of "
-    "the first visit, with only the views that they have at the later one; what is lost there is due to "
-    "fewer views rather than to time. Small counts, and counts from which they could be derived, are not "
-    "shown or are rounded."
+    "the first visit, with only the views that they have at the later one. This is an upper bound of what "
+    "can be expected without change, since the model was fitted to these data. Small counts, and counts from "
+    "which they could be derived, are not shown or are rounded."
 )
 TRANSITIONS = (
     "Subjects who were seen at both visits, by their cluster at baseline (rows) and at the later visit "
