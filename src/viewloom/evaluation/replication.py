@@ -184,7 +184,7 @@ def replicate(
     p < 0.01 (with a single view, its Jaccard similarity p < 0.05, instead of the concordance). It is
     replicated if moreover the Jaccard similarity and the in-group proportion are at least
     0.5, and the interval of the profile correlation lies above 0. Thus, cohorts that share no structure, or
-    whose views share none, have no cluster that is even partly replicated in at least 95 % of cases. A
+    whose views share none, have no cluster that is even partly replicated in about 95 % of cases. A
     cluster that a single view of several shows cannot be told from that.
 
     Cuts through one continuum can be found again, too. `continuum_p` compares the ARI with that of a single
