@@ -37,7 +37,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "raw": {},
     "w-scores": {"w_scores": COVARIATES},
 }
-REMOVALS = ("none", "mmse", "common")
+REMOVALS = ("none", "mmse", "common", "common:2")
 PEERS = ("spectral (mean graph)", "EEIMVC", "SNF", "NEMO")
 OURS = {"viewloom": {}, "viewloom, linear": {"kernel": "linear"}}
 N_SUBTYPES, N_DIAGNOSES = 4, 3
