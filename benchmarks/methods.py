@@ -186,7 +186,7 @@ STEPS = [
 
 
 @contextmanager
-def _replaced(module: Any, name: str, function: Any) -> Iterator[None]:
+def replaced(module: Any, name: str, function: Any) -> Iterator[None]:
     """A function of the library, another one for a while."""
     own = getattr(module, name)
     setattr(module, name, function)
@@ -201,7 +201,7 @@ def _inside(name: str, module: Any, function: str, other: Any) -> Method:
     plain = viewloom(name)
 
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
-        with _replaced(module, function, other):
+        with replaced(module, function, other):
             return plain.fit(offer, n_clusters, seed)
 
     return replace(plain, fit=fit, settings=name)

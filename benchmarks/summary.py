@@ -294,4 +294,6 @@ def ablation(frame: pd.DataFrame) -> pd.DataFrame:
     change = by_set(clean(frame), "NMI").sub(by_set(clean(frame), "NMI")[DEFAULT], axis=0)
     table["change"] = change.mean()
     table["better"], table["worse"] = (change > 0.01).sum(), (change < -0.01).sum()
+    for group, part in frame.groupby("group", sort=False):
+        table[f"NMI {group}"] = by_set(clean(part), "NMI").mean()
     return table.sort_values("NMI", ascending=False)
