@@ -202,6 +202,22 @@ class TestFollowup:
         first = prepare(read_study(other(('"vbm.csv"', '"vbm2.csv"')))).later[0]
         assert set(first.views.ids) == (scanned | measured) - {only}
 
+    def test_a_score_of_severity_that_is_missing_later_is_that_of_the_first_visit(self, folder, other):
+        raw = pd.read_csv(folder / "participants.csv")
+        later = (raw["visit"] != "bl").to_numpy()
+        first = raw[~later].set_index("participant_id")["mmse"]
+        found = []
+        for name, mmse in (("none", np.nan), ("first", raw["participant_id"].map(first))):
+            raw.assign(mmse=raw["mmse"].where(~later, mmse)).to_csv(folder / f"{name}.csv", index=False)
+            cluster = '[cluster]\nremove_severity = "mmse"\n\n[model]'
+            path = other(('"participants.csv"', f'"{name}.csv"'), ("[model]", cluster))
+            text = path.read_text()
+            begin, end = text.index("# Genotypes"), text.index("# Fitted")
+            path.write_text(text[:begin] + text[end:])
+            found.append(prepare(read_study(path)).later[0].views)
+        for without, filled in zip(*(views.blocks for views in found), strict=True):
+            np.testing.assert_array_equal(without, filled)
+
     def test_check_tells_who_has_the_visits(self, folder):
         notes = [str(note) for note in check(read_study(folder / "study.toml")).notes]
         assert "visit 'm12': 99 of 110 subjects with at least one of the views 'vbm', 'fdg', 'snp'" in notes

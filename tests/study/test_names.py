@@ -284,6 +284,8 @@ class TestRename:
 
     def test_names_by_number_and_by_name(self):
         assert renamed(["a", "2", "3"], {"2": "b", "a": "1"}) == ["1", "b", "3"]
+        with pytest.raises(StudyError, match="write it once"):
+            renamed(["a", "2"], {"a": "b", "1": "c"})
 
 
 class TestFigures:

@@ -14,6 +14,7 @@ from viewloom.evaluation import replication
 from viewloom.study import read_study, write_cohorts
 from viewloom.study.clinical_numbers import confirmed
 from viewloom.study.run import computations
+from viewloom.study.run.replication import design_notes
 
 pytest.importorskip("bed_reader")
 runner = CliRunner()
@@ -104,6 +105,17 @@ def test_small_clusters_are_not_described(cohorts, tmp_path, monkeypatch):
         assert row["jaccard"] is None
         assert row["profile_p"] is None
     assert content["profiles"] == []
+
+
+def test_a_second_study_of_another_design_is_noted(cohorts, second):
+    about = json.loads((cohorts / "run/run.json").read_text())
+    study = second / "study.toml"
+    assert design_notes(about, read_study(study)) == []
+    rules = '[cluster]\ninclude = { diagnosis = ["AD", "MCI"] }\nremove_severity = "common"\n\n[model]'
+    edit(study, ('"education", "icv"]  #', '"education"]  #'), ("[model]", rules))
+    (note,) = design_notes(about, read_study(study))
+    assert "'preparation.residualise', 'cluster.include', 'cluster.remove_severity'" in str(note)
+    assert design_notes({}, read_study(study)) == []  # a run of an earlier version
 
 
 def test_a_replication_replaces_only_a_replication(cohorts, replicated):

@@ -404,7 +404,7 @@ def test_long_names_of_views_fit_a_file_system():
 def test_comparing_needs_a_diagnosis(study, tmp_path):
     frame = pd.read_csv(study.path.parent / "participants.csv").assign(diagnosis="AD")
     frame.to_csv(study.path.parent / "participants.csv", index=False)
-    with pytest.raises(StudyError, match="needs at least two diagnoses, and there are 1"):
+    with pytest.raises(StudyError, match="needs at least two diagnoses, and the clustered subjects have 1"):
         run_study(study, tmp_path / "new" / "run", compare=True)
     assert not (tmp_path / "new").exists()
 

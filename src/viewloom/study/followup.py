@@ -194,7 +194,8 @@ def _people(
     now = now[now.index.isin(start.index)]
     years = years_at(people, rule, study.ids.match, now.index)
     outcomes = now[list(people.outcomes)].assign(years=years)
-    return outcomes, _filled(now.reindex(ids), start.reindex(ids), [*people.covariates, people.site])
+    used = [*people.covariates, people.site, study.cluster.severity_column]
+    return outcomes, _filled(now.reindex(ids), start.reindex(ids), used)
 
 
 def _filled(now: pd.DataFrame, start: pd.DataFrame, names: Iterable[str | None]) -> pd.DataFrame:

@@ -161,8 +161,9 @@ def _folder(checkpoints: str | os.PathLike[str] | None, key: str) -> Path | None
 def _check_classes(classes: pd.Series) -> None:
     if classes.nunique() < 2:
         raise StudyError(
-            f"study.toml: comparing methods needs at least two diagnoses, and there are {classes.nunique()}; "
-            "name the column under diagnosis of [participants], or leave the comparison out."
+            "study.toml: comparing methods needs at least two diagnoses, and the clustered subjects have "
+            f"{classes.nunique()}; check diagnosis of [participants] and the rules of [cluster], or leave "
+            "the comparison out."
         )
 
 

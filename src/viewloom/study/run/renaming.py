@@ -93,6 +93,8 @@ def renamed(present: Sequence[str], changes: Mapping[str, str]) -> list[str]:
                 f"{', '.join(repr(visible(name)) for name in present)}, or 1 to {len(present)}."
             )
         names[known[key]] = name
+    if len({known[key] for key in changes}) < len(changes):
+        raise StudyError("a cluster is named twice, by its number and by its name; write it once.")
     problems = list(name_problems(names, len(present)))
     if problems:
         raise StudyError("\n".join(f"{problem}." for problem in problems))

@@ -30,13 +30,17 @@ from viewloom.study.preparation.fitted import Preparation
 from viewloom.study.replicated import StudyReplication
 from viewloom.study.results import Roles, versions
 from viewloom.study.run import tables
-from viewloom.study.run.analysis import prepare
+from viewloom.study.run.analysis import prepare, settings_of
 from viewloom.study.run.prediction import loaded_model
 from viewloom.study.run.run_folder import CLINICAL
 from viewloom.study.run.staging import RUN, check_replaceable, publish, workplace
 
 REPLICATION, REPORT, LABELS = "replication.json", "replication.html", "labels.csv"
 FORMAT = 1  # of replication.json
+DESIGN = {  # settings that should be the same in both studies, by block
+    "preparation": ("residualise", "residualise_on", "w_scores", "splines", "standardise"),
+    "cluster": ("include", "exclude", "remove_severity"),
+}
 
 
 def replicate_study(
@@ -135,7 +139,9 @@ def compare_with_run(
         own = ready.views
     found = _replicated(model, _among(views, own), own, study, seed, n_jobs, progress)
     lost = len(views) - len(found.labels)
-    notes += count_note(lost, "subject", text="who cannot be both transferred and refitted left out")
+    why = "whom the rules of [cluster] do not cluster" if study.rules else "who cannot be refitted"
+    notes += count_note(lost, "subject", text=f"{why} left out")
+    notes += design_notes(about, study)
     first = _clinical(Path(run))
     min_cell = max(study.report.min_cell, _min_cell(about))
     labels = found.labels["transferred"].to_numpy()
@@ -156,6 +162,19 @@ def compare_with_run(
         versions=versions(),
         inputs=data.inputs,
     )
+
+
+def design_notes(about: dict[str, Any], study: Study) -> list[Note]:
+    """A note on settings of the design in which the second study differs from the run."""
+    own = json.loads(json.dumps(settings_of(study)))
+    names = [
+        f"{block}.{key}"
+        for block, keys in DESIGN.items()
+        for key in keys
+        if block in own and (first := _settings(about, block)) and first.get(key) != own[block].get(key)
+    ]
+    text = f"the second study differs from the run in {listed(names)}: check that this is intended"
+    return [Note((text,))] * bool(names)
 
 
 def _replicated(
