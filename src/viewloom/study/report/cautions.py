@@ -63,18 +63,17 @@ def _site(results: Results, found: Findings) -> str | None:
 def _unstable(results: Results, found: Findings) -> str | None:
     verdicts = results.stability.clusters.map(verdict)
     parts = [
-        f"{_clusters(results, verdicts.index[verdicts == one])} {one}"
+        f"{_clusters(results, verdicts.index[verdicts == one])} {one}."
         for one in ("unstable", "doubtful")
         if (verdicts == one).any()
     ]
     if not parts and not results.stability.overall < AGREEMENT:
         return None
-    which = f"{joined(parts)}. " if parts else ""
-    return (
-        f"{which}The agreement of analyses of random subsamples is {results.stability.overall:.2f} (1 is "
-        "perfect, 0 is chance). Do not interpret clusters that are not found again: try fewer clusters, or "
-        "include more subjects."
+    overall = f"{results.stability.overall:.2f} (1 is perfect, 0 is chance)"
+    advice = (
+        "Do not interpret clusters that are not found again: try fewer clusters, or include more subjects."
     )
+    return " ".join([*parts, f"The agreement of analyses of random subsamples is {overall}.", advice])
 
 
 def _small(results: Results, found: Findings) -> str | None:

@@ -23,7 +23,12 @@ STRENGTHS = {  # usual bounds of effect sizes
     "numeric": ((0.14, "strongly"), (0.06, "moderately"), (-np.inf, "weakly")),
     "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
 }
-SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
+SAMENESS = (  # ARI of two clusterings
+    (0.8, "nearly the same"),
+    (0.6, "largely the same"),
+    (0.4, "partly different"),
+    (-np.inf, "substantially different"),
+)
 MOST_NAMED = 6  # variables or views that a sentence names
 NO_AGREEMENT = 0.01  # lower end of the interval of a view that may share nothing with the others
 AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
@@ -33,15 +38,15 @@ def in_short(results: Results, found: Findings) -> list[str]:
     """The findings of a study in a few sentences."""
     sentences = [
         _counts(results, found),
-        _weights(results),
-        _agreement(found),
+        _number(results),
+        _stability(results),
+        _certainty(results),
         _diagnosis(results),
         _differences(found),
         _events(results, found),
-        _stability(results),
+        _weights(results),
+        _agreement(found),
         sites_sentence(results),
-        _certainty(results),
-        _number(results),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -53,6 +58,15 @@ def verdict(jaccard: float) -> str:
     ('very stable', 'doubtful', 'unknown')
     """
     return "unknown" if np.isnan(jaccard) else _level(jaccard, VERDICTS)
+
+
+def sameness(ari: float) -> str:
+    """How alike two clusterings are, in words.
+
+    >>> sameness(0.9), sameness(0.43)
+    ('nearly the same', 'partly different')
+    """
+    return _level(ari, SAMENESS)
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -120,9 +134,9 @@ def _agreement(found: Findings) -> str:
         for name, row in table[:MOST_NAMED].iterrows()
     ]
     rest = f", and {len(table) - MOST_NAMED} more" if len(table) > MOST_NAMED else ""
-    alone = joined(plain(name) for name in table.index[table["lower"] < NO_AGREEMENT])
-    verb = "do" if (table["lower"] < NO_AGREEMENT).sum() > 1 else "does"
-    unclear = f" {alone} {verb} not clearly agree with the other views." if alone else ""
+    alone = [plain(name) for name in table.index[table["lower"] < NO_AGREEMENT]]
+    verb = "do" if len(alone) > 1 else "does"
+    unclear = f" {joined(alone)} {verb} not clearly agree with the other views." if alone else ""
     return (
         "Agreement of each view with the other views, from 0 (chance) to 1 (complete), with 95% interval: "
         f"{', '.join(values)}{rest}.{unclear}"
@@ -175,14 +189,8 @@ def _stability(results: Results) -> str:
     overall = results.stability.overall
     if not np.isfinite(overall):
         return ""
-    levels = (
-        (SAME, "the clusters are nearly the same"),
-        (MUCH, "the clusters are largely the same"),
-        (SOME, "the clusters are partly different"),
-        (-np.inf, "the clusters are substantially different"),
-    )
     return (
-        f"When the analysis is repeated on random subsamples, {_level(overall, levels)} "
+        f"When the analysis is repeated on random subsamples, the clusters are {sameness(overall)} "
         f"(agreement {overall:.2f}, where 1 is perfect and 0 is chance)."
     )
 
