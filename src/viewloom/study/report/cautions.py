@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
-from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.privacy import plain
-from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
+from viewloom.study.report.sentences import AMBIGUOUS, counted, joined, percent, verdict
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -98,7 +97,7 @@ def _ambiguous(results: Results, found: Findings) -> str | None:
     ambiguous = results.model.memberships_.max(axis=1) < AMBIGUOUS
     if ambiguous.mean() <= MANY_AMBIGUOUS:
         return None
-    shown = shown_count(int(ambiguous.sum()), len(ambiguous), results.min_cell)
+    shown = counted(int(ambiguous.sum()), len(ambiguous), results.min_cell)
     return (
         f"{shown} of {len(ambiguous)} subjects are ambiguous. The clusters may be divisions of a continuum "
         "rather than distinct groups."

@@ -10,9 +10,8 @@ import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
 from viewloom.study.design import SeverityShare, severity_word
-from viewloom.study.notes import shown_count
 from viewloom.study.report.privacy import plain, shown_sizes
-from viewloom.study.report.sentences import joined, percent, sameness
+from viewloom.study.report.sentences import counted, joined, percent, sameness
 from viewloom.study.report.table_cells import Cell, Table, number, shown, table_of, text
 
 if TYPE_CHECKING:
@@ -60,20 +59,11 @@ def _others(groups: pd.DataFrame, min_cell: int) -> Iterator[str]:
     reference, left = (int(groups[role].sum()) for role in ("reference", "left out"))
     if reference:
         yield (
-            f"{_some(reference, min_cell)} controls are reference: the data are prepared with them, but they "
-            "do not form clusters."
+            f"{counted(reference, None, min_cell)} controls are reference: the data are prepared with them, "
+            "but they do not form clusters."
         )
     if left:
-        yield f"{_some(left, min_cell)} subjects are left out by the rules of the study."
-
-
-def _some(count: int, min_cell: int) -> str:
-    """A count at the beginning of a sentence.
-
-    >>> _some(83, 11), _some(3, 11)
-    ('83', 'Fewer than 11')
-    """
-    return f"Fewer than {min_cell}" if count < min_cell else str(count)
+        yield f"{counted(left, None, min_cell)} subjects are left out by the rules of the study."
 
 
 def _controls(results: Results) -> Iterator[str]:
@@ -88,24 +78,12 @@ def _controls(results: Results) -> Iterator[str]:
     exact = isinstance(shown_sizes(placed.sizes, results.min_cell)[most], Known)
     share = f"{percent(placed.sizes[most] / total)} of them" if exact else "the largest group of them"
     verb = "fall" if exact else "falls"
+    far = counted(placed.far, total, results.min_cell)
     yield (
         f"When the model places the {total} reference controls, {share} {verb} into cluster "
-        f"{plain(results.cluster_names[most])}. {_far(placed.far, total, results.min_cell)} far from the "
-        "clustered subjects in at least one view."
+        f"{plain(results.cluster_names[most])}. {far} of them are far from the clustered "
+        "subjects in at least one view."
     )
-
-
-def _far(count: int, total: int, min_cell: int) -> str:
-    """The beginning of the sentence on controls who are unlike the clustered subjects.
-
-    >>> _far(0, 83, 11), _far(5, 83, 11), _far(20, 83, 11)
-    ('None of them is', 'Fewer than 11 of them are', '20 of them are')
-    """
-    if not count:
-        return "None of them is"
-    if count < min_cell:
-        return f"Fewer than {min_cell} of them are"
-    return f"{shown_count(count, total, min_cell)} of them are"
 
 
 def _with_controls(results: Results) -> Iterator[str]:
@@ -114,7 +92,7 @@ def _with_controls(results: Results) -> Iterator[str]:
         return
     ari = number(again.ari)["text"]
     yield (
-        "When the controls are clustered together with the other subjects, the clusters of those are "
+        "When the controls are clustered as well, the clusters of the other subjects are "
         f"{sameness(again.ari)} (adjusted Rand index {ari}; 1 is the same, 0 is chance)."
     )
 

@@ -133,8 +133,8 @@ def _clusters_table(results: StudyReplication) -> list[Table]:
         cells = [text(plain(results.cluster_names[j], 40)), text(row["verdict"])]
         cells += [shown(count) for count in counts.iloc[j]]
         rows.append([*cells, *(number(np.nan if secret[j] else row[name]) for name in MEASURES)])
-    columns = [("cluster", 0), ("verdict", 0), ("first cohort", 1), ("transferred", 1), ("refitted", 1)]
-    columns += [(label, 1) for label in MEASURES.values()]
+    columns = [("cluster", 0), ("verdict", 0), ("first", 1), ("transferred", 1), ("refitted", 1)]
+    columns += [(label, 1) for label in ("concordance", "Jaccard", "in-group", "profile")]
     return [table_of("clusters", "Clusters", CLUSTERS, columns, rows)]
 
 
@@ -256,11 +256,11 @@ def _number(cell: Any) -> Any:
 
 
 CLUSTERS = (
-    "First cohort: subjects of the first study. Transferred: subjects of the second study that the first "
+    "First: subjects of the first study. Transferred: subjects of the second study that the first "
     "model assigns. Refitted: subjects in the matching cluster of a model of the second study alone. "
     "Concordance: mean correlation between pairs of views of the memberships by each view alone. Jaccard: "
-    "overlap of transferred and refitted subjects. In-group proportion: share of the transferred subjects "
-    "whose nearest neighbour is in the same cluster. Profile correlation: of the mean features of the "
+    "overlap of transferred and refitted subjects. In-group: share of the transferred subjects "
+    "whose nearest neighbour is in the same cluster. Profile: correlation of the mean features of the "
     "refitted cluster with those of the first cohort. Small counts, and counts from which they could be "
     "derived, are not shown."
 )

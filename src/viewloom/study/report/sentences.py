@@ -88,6 +88,17 @@ def percent(share: float) -> str:
     return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
 
 
+def counted(count: int, total: int | None, min_cell: int) -> str:
+    """A number of subjects at the beginning of a sentence, without small counts.
+
+    >>> [counted(n, 60, 11) for n in (40, 3, 57, 0)]
+    ['40', 'Fewer than 11', 'More than 49', 'None']
+    """
+    text = str(shown_count(count, total, min_cell))
+    words = {"<": "Fewer than ", ">": "More than "}
+    return f"{words[text[0]]}{text[1:]}" if text[0] in words else text if count else "None"
+
+
 def signed(value: float, digits: int = 1) -> str:
     """A number with its sign, and a typographic minus.
 
@@ -201,7 +212,7 @@ def _certainty(results: Results) -> str:
     if not ambiguous:
         return "Every subject is clearly assigned to one cluster."
     return (
-        f"{shown_count(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
+        f"{counted(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
         f"membership is below {AMBIGUOUS:.0%}."
     )
 
