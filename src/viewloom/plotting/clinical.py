@@ -163,7 +163,9 @@ def _conversion_title(conversion: Conversion) -> str:
         return "Nothing to compare: one cluster, or no conversions"
     differ = conversion.p < 0.05
     found = "Clusters differ in conversion" if differ else "No significant difference between clusters"
-    return f"{found} (log-rank {p_text(conversion.p)})"
+    return f"{found} (log-rank {p_text(conversion.p)})".replace(
+        " = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+    )
 
 
 def _associations_title(table: pd.DataFrame) -> str:

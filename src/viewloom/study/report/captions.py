@@ -121,7 +121,7 @@ def _survival(results: Results, found: Findings) -> list[Caption]:
     medians = shown_medians(found.conversion, results.min_cell).dropna()
     times = _listed(_by_name(results, medians), lambda time: f"{time:.1f}", "cluster ")
     alt = f"Median time to the event: {times}." if len(medians) else "No median time is known."
-    event = plain(results.roles.survival[1])
+    event = plain(results.roles.survival[1]).replace("_", " ")
     return [_figure("survival", f"Time to {event}", SURVIVAL, alt + test)]
 
 

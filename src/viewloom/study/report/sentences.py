@@ -188,7 +188,7 @@ def _events(results: Results, found: Findings) -> str:
     columns = results.roles.survival
     if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
         return ""
-    p, event = found.conversion.p, plain(columns[1])
+    p, event = found.conversion.p, plain(columns[1]).replace("_", " ")
     differs = "differs" if p < 0.05 else "does not differ significantly"
     return (
         f"Among subjects with follow-up, time to {event} {differs} between the clusters (log-rank test, "
