@@ -161,10 +161,11 @@ def _risk_table(ax: Axes, conversion: Conversion, names: list[str], min_cell: in
 def _conversion_title(conversion: Conversion) -> str:
     if not np.isfinite(conversion.p):
         return "Nothing to compare: one cluster, or no conversions"
-    found = (
-        "Clusters differ in conversion" if conversion.p < 0.05 else "No difference between clusters is shown"
+    differ = conversion.p < 0.05
+    found = "Clusters differ in conversion" if differ else "No significant difference between clusters"
+    return f"{found} (log-rank {p_text(conversion.p)})".replace(
+        " = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
     )
-    return f"{found} (log-rank {p_text(conversion.p)})"
 
 
 def _associations_title(table: pd.DataFrame) -> str:

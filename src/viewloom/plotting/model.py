@@ -435,8 +435,8 @@ def _contributions_title(result: ViewContributions) -> str:
     counts = defining.value_counts()
     if len(counts) == 1:
         return f"Leaving out {shortened(counts.index[0])} changes every cluster most"
-    found = [f"{shortened(view)} for {n}" for view, n in counts.iloc[:3].items()]
-    return f"View that changes a cluster most if left out: {', '.join(found)}"
+    found = [f"{shortened(view)} for {count_text(n, 'cluster')}" for view, n in counts.iloc[:3].items()]
+    return f"View that matters most: {', '.join(found)}"
 
 
 def _gamma_title(weights: pd.DataFrame) -> str:

@@ -141,11 +141,11 @@ def test_opens_from_a_file(show, name):
 class TestTables:
     def test_sort_by_mouse(self, show):
         browser = show()
-        ranks = column(browser, 1)
+        ranks = column(browser, 2)  # after feature and region
         assert ranks == [str(i + 1) for i in range(45)]
         button(browser, "rank").click()
         button(browser, "rank").click()
-        assert column(browser, 1) == ranks[::-1]
+        assert column(browser, 2) == ranks[::-1]
         assert sorting(browser) == [["rank", "descending"]]
         button(browser, "feature").click()
         names = column(browser, 0)
@@ -158,9 +158,9 @@ class TestTables:
         browser = show()
         region = browser.find_element("css selector", f"[role=region]:has({FEATURES})")
         browser.execute_script("arguments[0].focus()", region)
-        for key in (Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER):  # feature, rank, importance
+        for key in (Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB, Keys.ENTER):  # feature, region, rank, importance
             browser.switch_to.active_element.send_keys(key)
-        values = [float(text) for text in column(browser, 2)]
+        values = [float(text) for text in column(browser, 3)]
         assert values == sorted(values)
         assert values != sorted(values, reverse=True)
         browser.switch_to.active_element.send_keys(Keys.SPACE)

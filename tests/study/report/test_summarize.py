@@ -13,10 +13,14 @@ from study.report.conftest import K, changed
 from viewloom import Views, clinical
 from viewloom.evaluation.inspection import view_contributions
 from viewloom.evaluation.selection.stability import Stability
+from viewloom.study.left_out import LeftOutSites
 from viewloom.study.report import summarize
+from viewloom.study.report.findings import findings, shown_medians
 from viewloom.study.report.presence import shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.regions import region_names
+from viewloom.study.report.sentences import in_short
+from viewloom.study.report.sites import sites_sentence, sites_table
 from viewloom.study.results import Roles
 
 
@@ -63,10 +67,10 @@ class TestContent:
         )
         weights = dict(zip(results.model.view_names_, results.model.view_weights_, strict=True))
         most, least = max(weights, key=weights.get), min(weights, key=weights.get)
-        assert summary["in_short"][1].startswith(
-            f"{most} has the largest weight ({weights[most]:.0%}) and {least} the smallest"
-        )
-        assert "The data support 3 clusters." in summary["in_short"]
+        said = f"{most} has the largest weight ({weights[most]:.0%}) and {least} the smallest"
+        assert any(sentence.startswith(said) for sentence in summary["in_short"])
+        assert summary["in_short"][1] == "The data support 3 clusters."
+        assert summary["in_short"][2].startswith("When the analysis is repeated on random subsamples, the")
         assert [card["size"] for card in summary["clusters"]] == [str(size) for size in sizes]
         assert [card["verdict"] for card in summary["clusters"]] == ["very stable", "stable", "stable"]
 
@@ -114,7 +118,7 @@ class TestContent:
         assert [figure["id"] for figure in told["figures"]] == [
             "weights", "certainty", "profiles-0", "importance-0", "overlaps", "objective",
         ]  # fmt: skip
-        assert "was specified, not estimated from the data" in told["in_short"][-1]
+        assert "was specified, not estimated from the data" in told["in_short"][1]
         assert "associations" not in [shown["id"] for shown in told["tables"]]
 
 
@@ -142,7 +146,7 @@ class TestCautions:
     def test_unstable_clusters(self, results):
         shaky = Stability(pd.Series([0.9, 0.55, 0.7]), results.stability.subjects, 0.4)
         said = doubts(replace(results, stability=shaky))["Unstable clusters"]
-        assert said.startswith("Cluster 2 is unstable and Cluster 3 is doubtful.")
+        assert said.startswith("Cluster 2 is unstable. Cluster 3 is doubtful. The agreement")
         assert "is 0.40" in said
 
     def test_site_and_covariates(self, results):
@@ -275,3 +279,53 @@ def test_regions_have_full_names():
     }
     assert region_names(list(names)) == list(names.values())
     assert region_names(["lh_insula", "L_insula", "insula"]) == [None, None, "insula"]
+
+
+def test_no_view_is_called_apart_if_all_agree(results):
+    """Not "none does not clearly agree"."""
+    found = findings(results)
+    agreeing = replace(found, agreement=found.agreement.assign(agreement=0.5, lower=0.4, upper=0.6))
+    apart = replace(found, agreement=found.agreement.assign(agreement=0.1, lower=0.0, upper=0.2))
+    assert "not clearly agree" not in " ".join(in_short(results, agreeing))
+    assert "do not clearly agree with the other views." in " ".join(in_short(results, apart))
+
+
+def test_no_median_after_too_few_remain():
+    """The last subject at risk has the event: the curve falls to 0, but nobody may read that time."""
+    time = np.r_[np.full(30, 1.0), 2.5, np.linspace(1.0, 1.5, 20), np.full(20, 3.0)]
+    event = np.r_[np.zeros(30), 1, np.ones(20), np.zeros(20)]
+    found = clinical.conversion(np.repeat([0, 1], [31, 40]), time, event)
+    assert found.summary["median"].notna().all()
+    assert shown_medians(found, 11).isna().tolist() == [True, False]
+    assert shown_medians(found, 1).notna().all()
+
+
+def test_cards_and_alternative_texts_have_names_of_regions(results, summary):
+    told = json.dumps([summary["clusters"], [figure["alt"] for figure in summary["figures"]]])
+    columns = [str(name) for view in results.importance.values() for name in view["feature"]]
+    named = [column for column, region in zip(columns, region_names(columns), strict=True) if region]
+    assert named
+    assert not [column for column in named if column in told]
+
+
+@pytest.mark.parametrize("refit", [np.nan, 0.4])
+def test_sites_without_a_model_of_their_own_have_no_columns_for_it(results, refit):
+    counts, overlap = np.array([[20, 15, 30], [12, 30, 25]]), np.full((2, K), refit)
+    sites = LeftOutSites(
+        ["a", "b"],
+        counts.sum(axis=1),
+        np.array([-0.03, 0.5]),
+        counts,
+        np.array([refit, np.nan]),
+        overlap,
+        0,
+        0,
+        0,
+    )
+    left = replace(results, left_out_sites=sites)
+    [made] = sites_table(left)
+    labels = [column["label"] for column in made["columns"]]
+    assert ("agreement of refit" in labels) == ("overlap 1" in labels) == np.isfinite(refit)
+    assert all(len(row) == len(labels) for row in made["rows"])
+    assert ("No site has enough subjects" in made["about"]) == np.isnan(refit)
+    assert "from \N{MINUS SIGN}0.03 to 0.50" in sites_sentence(left)

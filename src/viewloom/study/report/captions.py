@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
-from viewloom.study.report.findings import Findings, clusters_of
+from viewloom.study.report.findings import Findings, clusters_of, shown_medians
 from viewloom.study.report.presence import complete
 from viewloom.study.report.privacy import plain
+from viewloom.study.report.regions import feature_names
 from viewloom.study.report.sentences import joined, percent, signed
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def _profiles(results: Results, found: Findings) -> list[Caption]:
 
 def _profile_alt(results: Results, means: pd.DataFrame) -> str:
     top = means[:TOP].set_axis(results.cluster_names, axis=1)
+    top.index = pd.Index(feature_names(top.index, 40))
     known = [(name, cluster, z) for cluster in top for name, z in top[cluster].items() if np.isfinite(z)]
     far = sorted(known, key=lambda item: -abs(item[2]))[:NAMED]
-    named = (f"{plain(name, 40)} in cluster {cluster} {signed(z)} SD" for name, cluster, z in far)
+    named = (f"{name} in cluster {cluster} {signed(z)} SD" for name, cluster, z in far)
     return f"Largest deviations from the mean: {joined(named)}."
 
 
@@ -99,8 +101,8 @@ def _importance(results: Results, found: Findings) -> list[Caption]:
 
 
 def _ranking(results: Results, view: str) -> str:
-    first = results.importance[view]["feature"][:NAMED]
-    return f"Most important features, in this order: {joined(plain(name, 40) for name in first)}."
+    first = feature_names(results.importance[view]["feature"][:TOP], 40)[:NAMED]
+    return f"Most important features, in this order: {joined(first)}."
 
 
 def _associations(results: Results, found: Findings) -> list[Caption]:
@@ -116,12 +118,10 @@ def _survival(results: Results, found: Findings) -> list[Caption]:
     if found.conversion is None or results.roles.survival is None:
         return []
     test = f" Log-rank test: {p_text(found.conversion.p)}." if np.isfinite(found.conversion.p) else ""
-    medians = found.conversion.summary.loc[
-        found.conversion.summary["n"] >= results.min_cell, "median"
-    ].dropna()
+    medians = shown_medians(found.conversion, results.min_cell).dropna()
     times = _listed(_by_name(results, medians), lambda time: f"{time:.1f}", "cluster ")
-    alt = f"Median time to the event: {times}." if len(medians) else "Fewer than half had the event."
-    event = plain(results.roles.survival[1])
+    alt = f"Median time to the event: {times}." if len(medians) else "No median time is known."
+    event = plain(results.roles.survival[1]).replace("_", " ")
     return [_figure("survival", f"Time to {event}", SURVIVAL, alt + test)]
 
 

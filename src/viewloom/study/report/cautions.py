@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
-from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.privacy import plain
-from viewloom.study.report.sentences import AMBIGUOUS, joined, percent, verdict
+from viewloom.study.report.sentences import AMBIGUOUS, counted, joined, percent, verdict
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -63,18 +62,17 @@ def _site(results: Results, found: Findings) -> str | None:
 def _unstable(results: Results, found: Findings) -> str | None:
     verdicts = results.stability.clusters.map(verdict)
     parts = [
-        f"{_clusters(results, verdicts.index[verdicts == one])} {one}"
+        f"{_clusters(results, verdicts.index[verdicts == one])} {one}."
         for one in ("unstable", "doubtful")
         if (verdicts == one).any()
     ]
     if not parts and not results.stability.overall < AGREEMENT:
         return None
-    which = f"{joined(parts)}. " if parts else ""
-    return (
-        f"{which}The agreement of analyses of random subsamples is {results.stability.overall:.2f} (1 is "
-        "perfect, 0 is chance). Do not interpret clusters that are not found again: try fewer clusters, or "
-        "include more subjects."
+    overall = f"{results.stability.overall:.2f} (1 is perfect, 0 is chance)"
+    advice = (
+        "Do not interpret clusters that are not found again: try fewer clusters, or include more subjects."
     )
+    return " ".join([*parts, f"The agreement of analyses of random subsamples is {overall}.", advice])
 
 
 def _small(results: Results, found: Findings) -> str | None:
@@ -99,7 +97,7 @@ def _ambiguous(results: Results, found: Findings) -> str | None:
     ambiguous = results.model.memberships_.max(axis=1) < AMBIGUOUS
     if ambiguous.mean() <= MANY_AMBIGUOUS:
         return None
-    shown = shown_count(int(ambiguous.sum()), len(ambiguous), results.min_cell)
+    shown = counted(int(ambiguous.sum()), len(ambiguous), results.min_cell)
     return (
         f"{shown} of {len(ambiguous)} subjects are ambiguous. The clusters may be divisions of a continuum "
         "rather than distinct groups."

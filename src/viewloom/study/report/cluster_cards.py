@@ -10,6 +10,7 @@ import numpy as np
 from viewloom.clinical import Known, Shown
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.privacy import plain
+from viewloom.study.report.regions import feature_names
 from viewloom.study.report.sentences import joined, percent, signed, verdict
 
 if TYPE_CHECKING:
@@ -108,9 +109,10 @@ def _features(found: Findings, j: int) -> list[str]:
     """The features that deviate most from the mean of all subjects, in up to two views."""
     found_in = []
     for view, means in found.profiles.items():
-        known = [(abs(z), str(name), z) for name, z in means[j].items() if abs(z) >= DEVIATION]
+        names = feature_names(means.index, 40)
+        known = [(abs(z), name, z) for name, z in zip(names, means[j], strict=True) if abs(z) >= DEVIATION]
         far = sorted(known, key=lambda item: -item[0])[:MOST]
-        parts = [f"{plain(name, 40)} ({signed(z)} SD)" for _, name, z in far]
+        parts = [f"{name} ({signed(z)} SD)" for _, name, z in far]
         if far:
             found_in.append(
                 (far[0][0], f"In {plain(view)}, largest deviations from the mean: {joined(parts)}.")

@@ -10,15 +10,12 @@ import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
 from viewloom.study.design import SeverityShare, severity_word
-from viewloom.study.notes import shown_count
 from viewloom.study.report.privacy import plain, shown_sizes
-from viewloom.study.report.sentences import joined, percent
+from viewloom.study.report.sentences import counted, joined, percent, sameness
 from viewloom.study.report.table_cells import Cell, Table, number, shown, table_of, text
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
-
-SAME, SIMILAR = 0.8, 0.5  # ARI of the fits with and without controls
 
 
 def design_section(results: Results) -> dict[str, Any] | None:
@@ -54,13 +51,19 @@ def _who(results: Results) -> Iterator[str]:
     if groups is None:
         yield f"All {len(results.views)} subjects with data were clustered."
         return
+    yield " ".join([f"{len(results.views)} subjects were clustered.", *_others(groups, results.min_cell)])
+
+
+def _others(groups: pd.DataFrame, min_cell: int) -> Iterator[str]:
+    """Subjects who were not clustered, in sentences; none on roles that nobody has."""
     reference, left = (int(groups[role].sum()) for role in ("reference", "left out"))
-    counts = [shown_count(count, None, results.min_cell) for count in (reference, left)]
-    yield (
-        f"{len(results.views)} subjects were clustered. {counts[0]} controls are reference: the data are "
-        f"prepared with them, but they do not form clusters. {counts[1]} subjects are left out by the rules "
-        "of the study."
-    )
+    if reference:
+        yield (
+            f"{counted(reference, None, min_cell)} controls are reference: the data are prepared with them, "
+            "but they do not form clusters."
+        )
+    if left:
+        yield f"{counted(left, None, min_cell)} subjects are left out by the rules of the study."
 
 
 def _controls(results: Results) -> Iterator[str]:
@@ -68,21 +71,18 @@ def _controls(results: Results) -> Iterator[str]:
     if placed is None:
         return
     total = int(placed.sizes.sum())
-    most = int(placed.sizes.argmax())
-    shares = shown_sizes(placed.sizes, results.min_cell)
-    far = shown_count(placed.far, total, results.min_cell)
-    share = (
-        f"{percent(placed.sizes[most] / total)} of them"
-        if isinstance(shares[most], Known)
-        else "most often they"
-    )
     if total < results.min_cell:
         yield "The reference controls are too few to show where they fall."
         return
+    most = int(placed.sizes.argmax())
+    exact = isinstance(shown_sizes(placed.sizes, results.min_cell)[most], Known)
+    share = f"{percent(placed.sizes[most] / total)} of them" if exact else "the largest group of them"
+    verb = "fall" if exact else "falls"
+    far = counted(placed.far, total, results.min_cell)
     yield (
-        f"When the model places the {total} reference controls, {share} fall into cluster "
-        f"{plain(results.cluster_names[most])}; {far} of {total} are far from the clustered subjects in a "
-        "view."
+        f"When the model places the {total} reference controls, {share} {verb} into cluster "
+        f"{plain(results.cluster_names[most])}. {far} of them are far from the clustered "
+        "subjects in at least one view."
     )
 
 
@@ -90,10 +90,10 @@ def _with_controls(results: Results) -> Iterator[str]:
     again = results.design.with_controls if results.design else None
     if again is None:
         return
-    word = "the same" if again.ari >= SAME else "similar" if again.ari >= SIMILAR else "other"
+    ari = number(again.ari)["text"]
     yield (
-        f"When the controls are clustered together with the patients, the patients form {word} clusters "
-        f"(adjusted Rand index {again.ari:.2f}; 1 is the same, 0 is chance)."
+        "When the controls are clustered as well, the clusters of the other subjects are "
+        f"{sameness(again.ari)} (adjusted Rand index {ari}; 1 is the same, 0 is chance)."
     )
 
 
@@ -102,7 +102,7 @@ def _severity(results: Results) -> Iterator[str]:
         return
     found = results.design.severity
     if found.removed is not None:
-        yield f"{_removed(found)} before clustering."
+        yield f"Before clustering, {_removed(found)}."
     yield severity_sentence(found)
 
 
@@ -110,11 +110,16 @@ def _removed(found: SeverityShare) -> str:
     """What was removed, in words."""
     head, _, count = str(found.removed).partition(":")
     if head != "common":
-        return f"The linear effect of {plain(found.removed)} was removed from every view"
+        return f"the linear effect of {plain(found.removed)} was removed from every view"
     first = f"the first {count} common components" if count else "the first common component"
-    normal = f"the first {found.normal} of the controls (normal variation), and then " if found.normal else ""
-    whose = " of the clustered subjects" if found.normal else ""
-    return f"Common components were removed from every view: {normal}{first}{whose}"
+    if not found.normal:
+        return (
+            f"{first} was removed from every view" if not count else f"{first} were removed from every view"
+        )
+    return (
+        f"common components were removed from every view: the first {found.normal} of the controls (normal "
+        f"variation), and then {first} of the clustered subjects"
+    )
 
 
 def _groups_table(results: Results) -> list[Table]:
@@ -195,8 +200,8 @@ AGAIN = (
     "counts, and counts from which they could be derived, are not shown."
 )
 SEVERITY = (
-    "Eta squared is the share of the variance that lies between clusters: half or more is called much of the "
-    "clustering, a tenth or more part of it, less little. The mean of the features is that of all features "
-    "but genotypes, before severity is removed, each with the sign by which it differs from controls, or "
-    "else that of the first common component."
+    "Eta squared is the share of the variance that lies between clusters: half or more of it is called "
+    "much, a tenth or more part, less little. The mean of the features is that of all features but "
+    "genotypes, before severity is removed, each with the sign by which it differs from controls, or else "
+    "that of the first common component."
 )

@@ -7,7 +7,7 @@ small counts are hidden. One function for each kind of figure; `viewloom.study.r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from viewloom.study.report.captions import TOP, certainty
 from viewloom.study.report.findings import Findings, findings
 from viewloom.study.report.presence import complete, patterns_of, shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain
-from viewloom.study.report.regions import region_names
+from viewloom.study.report.regions import feature_names
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -86,7 +86,7 @@ def _certainty(results: Results, found: Findings, view: int | None) -> Data:
 
 def _profiles(results: Results, found: Findings, view: int | None) -> Data:
     means = found.profiles[_view(results, view)][:TOP]
-    return {"features": features(means.index), "means": numbers(means.to_numpy())}
+    return {"features": feature_names(means.index, LONGEST), "means": numbers(means.to_numpy())}
 
 
 def _importance(results: Results, found: Findings, view: int | None) -> Data:
@@ -94,7 +94,7 @@ def _importance(results: Results, found: Findings, view: int | None) -> Data:
 
     shown = ImportanceMap.of(results.importance[_view(results, view)], TOP)
     return {
-        "features": features(shown.features),
+        "features": feature_names(shown.features, LONGEST),
         "values": numbers(shown.values),
         "strip": numbers(shown.strip),
         "total": shown.total,
@@ -164,13 +164,6 @@ def short(name: Any) -> str:
     """
     text = plain(name, 200)
     return text if len(text) <= HEAD + 1 + TAIL else f"{text[:HEAD]}…{text[-TAIL:]}"
-
-
-def features(names: Iterable[Any]) -> list[str]:
-    """Names of features for axes: full names of regions, other names as in the data."""
-    columns = [str(name) for name in names]
-    regions = region_names(columns)
-    return [region or plain(column, LONGEST) for column, region in zip(columns, regions, strict=True)]
 
 
 def _size(size: Known | Hidden) -> str:

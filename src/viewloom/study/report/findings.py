@@ -159,6 +159,13 @@ def _profiles(results: Results, view: str) -> pd.DataFrame:
     return means.mul(np.where(counts < results.min_cell, np.nan, 1.0), axis=1)
 
 
+def shown_medians(found: Conversion, min_cell: int) -> pd.Series:
+    """Median times of clusters; NaN where the curve falls to one half after too few subjects remain."""
+    enough = found.curves[found.curves["at_risk"] >= min_cell]
+    lowest = enough.groupby("cluster")["survival"].min().reindex(found.summary.index)
+    return found.summary["median"].where(lowest <= 0.5)
+
+
 def clusters_of(found: Findings) -> Iterator[int]:
     """Clusters that are large enough to describe."""
     return (j for j in range(len(found.sizes)) if not found.secret[j])

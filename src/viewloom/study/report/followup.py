@@ -171,7 +171,7 @@ TRANSITIONS = (
     "(columns). Small counts, and counts from which they could be derived, are not shown."
 )
 SLOPES = (
-    "Mean change per year by cluster at baseline, with a 95 % interval, from a linear mixed model with "
+    "Mean change per year by cluster at baseline, with a 95% interval, from a linear mixed model with "
     "random effects of subjects. Subjects: those with several visits. Clusters with few of them are not "
     "described."
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from viewloom.data.cohort.facts import facts
+from viewloom.study.report.privacy import plain
 
 SIDES = {"l": "left", "r": "right"}
 MEASURES = {
@@ -96,3 +98,13 @@ def region_names(columns: Sequence[str]) -> list[str | None]:
     names = [region_name(column) for column in columns]
     counts = Counter(names)
     return [name if counts[name] == 1 else None for name in names]
+
+
+def feature_names(columns: Iterable[Any], most: int) -> list[str]:
+    """Names of features for readers: full names of regions, other names as in the data.
+
+    >>> feature_names(["Left-Hippocampus", "rs429358"], 60)
+    ['left hippocampus', 'rs429358']
+    """
+    names = [str(column) for column in columns]
+    return [region or plain(name, most) for name, region in zip(names, region_names(names), strict=True)]

@@ -40,9 +40,10 @@ def summarize_replication(results: StudyReplication) -> dict[str, Any]:
     """
     made = [table for make in TABLES for table in make(results)]
     return {
-        "title": f"{plain(results.first)} in {plain(results.second)}",
+        "title": f"Clusters of {plain(results.first)} in {plain(results.second)}",
         "min_cell": results.min_cell,
         "verdict": results.found.verdict,
+        "clusters": _cards(results),
         "in_short": in_short(results),
         "cautions": [*results.found.cautions, *_cautions(results)],
         "tables": [table for table in made if table["rows"]],
@@ -62,29 +63,55 @@ def secret_clusters(results: StudyReplication) -> np.ndarray:
 
 def in_short(results: StudyReplication) -> list[str]:
     """The findings in a few sentences."""
-    overall, names = results.found.overall, results.cluster_names
-    verdicts = results.found.clusters["verdict"]
-    groups = {
-        verdict: [f"{plain(names[j], 30)}" for j in verdicts.index[verdicts == verdict]]
-        for verdict in (REPLICATED, PARTLY, NOT)
-    }
-    found = [f"{verdict}: {joined(group)}" for verdict, group in groups.items() if group]
+    overall = results.found.overall
     confirmed = results.clinical.loc[results.clinical["confirmed"] == "yes", "variable"]
     tested = results.clinical["confirmed"] != "not tested"
     sentences = [
-        f"Verdict: {results.found.verdict}. Clusters {'; '.join(found)}.",
-        "Clusters that the first model assigns and clusters of the second cohort alone agree with an "
-        f"adjusted Rand index of {overall['ari']:.2f} (95 % interval {overall['lower']:.2f} to "
-        f"{overall['upper']:.2f}, "
-        f"{p_text(overall['p'])}; 0 is chance, 1 is complete).",
+        _verdicts(results),
+        "In the second cohort, the clusters that the model of the first assigns and those of a model of its "
+        f"own agree with an adjusted Rand index of {overall['ari']:.2f} (95% interval {overall['lower']:.2f} "
+        f"to {overall['upper']:.2f}, {p_text(overall['p'])}; 0 is chance, 1 is complete).",
     ]
     if tested.any():
         sentences.append(
-            f"Of {int(tested.sum())} clinical variables tested in the second cohort, {len(confirmed)} "
-            f"{'is' if len(confirmed) == 1 else 'are'} confirmed"
-            + (f": {joined(plain(name) for name in confirmed)}." if len(confirmed) else ".")
+            f"Clinical variables whose difference between the clusters is confirmed in the second cohort, of "
+            f"{int(tested.sum())} tested there: "
+            f"{joined(plain(name) for name in confirmed)}."
         )
     return sentences
+
+
+def _verdicts(results: StudyReplication) -> str:
+    """The clusters by their verdict, in sentences."""
+    verdicts = results.found.clusters["verdict"]
+    groups = {
+        verdict: [plain(results.cluster_names[j], 30) for j in verdicts.index[verdicts == verdict]]
+        for verdict in (REPLICATED, PARTLY, NOT)
+    }
+    return " ".join(
+        f"{verdict.capitalize()}: {'cluster' if len(group) == 1 else 'clusters'} {joined(group)}."
+        for verdict, group in groups.items()
+        if group
+    )
+
+
+def _cards(results: StudyReplication) -> list[dict[str, str]]:
+    """The verdict on each cluster, and the numbers behind it."""
+    secret = secret_clusters(results)
+    return [
+        {
+            "cluster": plain(results.cluster_names[j], 40),
+            "verdict": row["verdict"],
+            "text": FEW if secret[j] else _numbers(row),
+        }
+        for j, row in enumerate(results.found.clusters.to_dict("records"))
+    ]
+
+
+def _numbers(row: Mapping[Any, Any]) -> str:
+    known = [(label, row[name]) for name, label in MEASURES.items() if np.isfinite(row[name])]
+    listed = joined(f"{label} {number(value)['text']}" for label, value in known)
+    return f"{listed[:1].upper()}{listed[1:]}."
 
 
 def _cautions(results: StudyReplication) -> list[str]:
@@ -105,13 +132,22 @@ def _clusters_table(results: StudyReplication) -> list[Table]:
     for j, row in enumerate(clusters.to_dict("records")):
         cells = [text(plain(results.cluster_names[j], 40)), text(row["verdict"])]
         cells += [shown(count) for count in counts.iloc[j]]
-        for name in MEASURES:
-            cells += _measured(row, name, bool(secret[j]))
-        rows.append(cells)
-    columns = [("cluster", 0), ("verdict", 0), ("first cohort", 1), ("transferred", 1), ("refitted", 1)]
-    for label in MEASURES.values():
-        columns += [(label, 1), ("from", 1), ("to", 1), ("p", 1)]
+        rows.append([*cells, *(number(np.nan if secret[j] else row[name]) for name in MEASURES)])
+    columns = [("cluster", 0), ("verdict", 0), ("first", 1), ("transferred", 1), ("refitted", 1)]
+    columns += [(label, 1) for label in ("concordance", "Jaccard", "in-group", "profile")]
     return [table_of("clusters", "Clusters", CLUSTERS, columns, rows)]
+
+
+def _measures_table(results: StudyReplication) -> list[Table]:
+    """The statistics of the clusters with intervals and p-values, a row for each."""
+    secret = secret_clusters(results)
+    rows = [
+        [text(plain(results.cluster_names[j], 40)), text(label), *_measured(row, name, bool(secret[j]))]
+        for j, row in enumerate(results.found.clusters.to_dict("records"))
+        for name, label in MEASURES.items()
+    ]
+    columns = [("cluster", 0), ("measure", 0), ("value", 1), ("from", 1), ("to", 1), ("p", 1)]
+    return [table_of("measures", "Uncertainty of the measures", MEASURED, columns, rows)]
 
 
 def _measured(row: Mapping[Any, Any], name: str, secret: bool) -> list[Cell]:
@@ -166,8 +202,8 @@ def _clinical_table(results: StudyReplication) -> list[Table]:
         for row in results.clinical.to_dict("records")
     ]
     columns = [
-        ("variable", 0), ("effect, first cohort", 1), ("q, first cohort", 1), ("effect, second cohort", 1),
-        ("p, second cohort", 1), ("p (Holm)", 1), ("direction", 0), ("confirmed", 0),
+        ("variable", 0), ("effect, first", 1), ("q, first", 1), ("effect, second", 1),
+        ("p, second", 1), ("p (Holm)", 1), ("direction", 0), ("confirmed", 0),
     ]  # fmt: skip
     return [table_of("clinical", "Clinical associations in both cohorts", CLINICAL, columns, rows)]
 
@@ -185,7 +221,7 @@ def _deviations_table(results: StudyReplication) -> list[Table]:
             rows.append([text(plain(variable)), text(unit), *cells])
     columns = [("variable", 0), ("value", 0)]
     for name in results.cluster_names:
-        columns += [(f"{plain(name, 30)}, {cohort}", 1) for cohort in ("first", "second")]
+        columns += [(f"cluster {plain(name, 30)}, {cohort}", 1) for cohort in ("first", "second")]
     return [table_of("deviations", "Clusters compared with all subjects", DEVIATIONS, columns, rows)]
 
 
@@ -220,18 +256,23 @@ def _number(cell: Any) -> Any:
 
 
 CLUSTERS = (
-    "First cohort: subjects of the first study. Transferred: subjects of the second study that the first "
+    "First: subjects of the first study. Transferred: subjects of the second study that the first "
     "model assigns. Refitted: subjects in the matching cluster of a model of the second study alone. "
     "Concordance: mean correlation between pairs of views of the memberships by each view alone. Jaccard: "
-    "overlap of transferred and refitted subjects. In-group proportion: share of the transferred subjects "
-    "whose nearest neighbour is in the same cluster. Profile correlation: of the mean features of the "
-    "refitted cluster with those of the first cohort. From and to: 95 % interval. p: corrected for the "
-    "number of clusters. Small counts, and counts from which they could be derived, are not shown."
+    "overlap of transferred and refitted subjects. In-group: share of the transferred subjects "
+    "whose nearest neighbour is in the same cluster. Profile: correlation of the mean features of the "
+    "refitted cluster with those of the first cohort. Small counts, and counts from which they could be "
+    "derived, are not shown."
 )
+MEASURED = (
+    "The measures of the table above. From and to: 95% interval from bootstrap resamples. Resampling makes "
+    "cohorts less alike, so that a value can lie above its interval. p: corrected for the number of clusters."
+)
+FEW = "Too few subjects to show the numbers."
 PROFILES = (
     "Correlation of the mean standardised features of a refitted cluster with those of the cluster in the "
     "first cohort; 1 means the same pattern. A cluster close to the mean of its cohort has hardly a "
-    "pattern."
+    "pattern. From and to: 95% interval from bootstrap resamples, above which a value can lie."
 )
 WEIGHTS = (
     "Weights of the common views in both fits. The interval is from refits on random halves of the second "
@@ -239,13 +280,13 @@ WEIGHTS = (
 )
 CLINICAL = (
     "Transferred clusters compared on the clinical variables of the second cohort. Only variables that "
-    "differ in the first cohort (q below 0.05) are tested, if the first cohort is known; p (Holm) is "
+    "differ in the first cohort (q below 0.05) are tested, if those are known; p (Holm) is "
     "corrected for their number. Confirmed: p (Holm) below 0.05, and the same direction. Effects are "
-    "epsilon squared for numbers and Cramer's V for categories."
+    "epsilon squared for numbers and Cramer's V for categories. First and second: the cohorts."
 )
 DEVIATIONS = (
-    "Difference of each cluster from all subjects of its cohort: of means, in standard deviations, or of "
-    "shares. Dashes: not known, or hidden since counts are small."
+    "Difference of each cluster from all subjects of its cohort: of means, in standard deviations (SD), or "
+    "of shares. First and second: the cohorts. Dashes: not known, or hidden since counts are small."
 )
 METHODS = (
     "Transfer: the second cohort is prepared and assigned with the stored preparation and model of the "
@@ -257,4 +298,11 @@ METHODS = (
     "possible.",
     "Intervals are from bootstrap resamples of the subjects of the second cohort.",
 )
-TABLES = (_clusters_table, _clinical_table, _deviations_table, _profiles_table, _weights_table)
+TABLES = (
+    _clusters_table,
+    _measures_table,
+    _clinical_table,
+    _deviations_table,
+    _profiles_table,
+    _weights_table,
+)

@@ -23,7 +23,12 @@ STRENGTHS = {  # usual bounds of effect sizes
     "numeric": ((0.14, "strongly"), (0.06, "moderately"), (-np.inf, "weakly")),
     "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
 }
-SAME, MUCH, SOME = 0.8, 0.6, 0.4  # mean ARI of refits
+SAMENESS = (  # ARI of two clusterings
+    (0.8, "nearly the same"),
+    (0.6, "largely the same"),
+    (0.4, "partly different"),
+    (-np.inf, "substantially different"),
+)
 MOST_NAMED = 6  # variables or views that a sentence names
 NO_AGREEMENT = 0.01  # lower end of the interval of a view that may share nothing with the others
 AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
@@ -33,15 +38,15 @@ def in_short(results: Results, found: Findings) -> list[str]:
     """The findings of a study in a few sentences."""
     sentences = [
         _counts(results, found),
-        _weights(results),
-        _agreement(found),
+        _number(results),
+        _stability(results),
+        _certainty(results),
         _diagnosis(results),
         _differences(found),
         _events(results, found),
-        _stability(results),
+        _weights(results),
+        _agreement(found),
         sites_sentence(results),
-        _certainty(results),
-        _number(results),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -53,6 +58,15 @@ def verdict(jaccard: float) -> str:
     ('very stable', 'doubtful', 'unknown')
     """
     return "unknown" if np.isnan(jaccard) else _level(jaccard, VERDICTS)
+
+
+def sameness(ari: float) -> str:
+    """How alike two clusterings are, in words.
+
+    >>> sameness(0.9), sameness(0.43)
+    ('nearly the same', 'partly different')
+    """
+    return _level(ari, SAMENESS)
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -72,6 +86,17 @@ def percent(share: float) -> str:
     ('43%', '<1%', '0%')
     """
     return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+def counted(count: int, total: int | None, min_cell: int) -> str:
+    """A number of subjects at the beginning of a sentence, without small counts.
+
+    >>> [counted(n, 60, 11) for n in (40, 3, 57, 0)]
+    ['40', 'Fewer than 11', 'More than 49', 'None']
+    """
+    text = str(shown_count(count, total, min_cell))
+    words = {"<": "Fewer than ", ">": "More than "}
+    return f"{words[text[0]]}{text[1:]}" if text[0] in words else text if count else "None"
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -120,9 +145,9 @@ def _agreement(found: Findings) -> str:
         for name, row in table[:MOST_NAMED].iterrows()
     ]
     rest = f", and {len(table) - MOST_NAMED} more" if len(table) > MOST_NAMED else ""
-    alone = joined(plain(name) for name in table.index[table["lower"] < NO_AGREEMENT])
-    verb = "do" if (table["lower"] < NO_AGREEMENT).sum() > 1 else "does"
-    unclear = f" {alone} {verb} not clearly agree with the other views." if alone else ""
+    alone = [plain(name) for name in table.index[table["lower"] < NO_AGREEMENT]]
+    verb = "do" if len(alone) > 1 else "does"
+    unclear = f" {joined(alone)} {verb} not clearly agree with the other views." if alone else ""
     return (
         "Agreement of each view with the other views, from 0 (chance) to 1 (complete), with 95% interval: "
         f"{', '.join(values)}{rest}.{unclear}"
@@ -163,7 +188,7 @@ def _events(results: Results, found: Findings) -> str:
     columns = results.roles.survival
     if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
         return ""
-    p, event = found.conversion.p, plain(columns[1])
+    p, event = found.conversion.p, plain(columns[1]).replace("_", " ")
     differs = "differs" if p < 0.05 else "does not differ significantly"
     return (
         f"Among subjects with follow-up, time to {event} {differs} between the clusters (log-rank test, "
@@ -175,14 +200,8 @@ def _stability(results: Results) -> str:
     overall = results.stability.overall
     if not np.isfinite(overall):
         return ""
-    levels = (
-        (SAME, "the clusters are nearly the same"),
-        (MUCH, "the clusters are largely the same"),
-        (SOME, "the clusters are partly different"),
-        (-np.inf, "the clusters are substantially different"),
-    )
     return (
-        f"When the analysis is repeated on random subsamples, {_level(overall, levels)} "
+        f"When the analysis is repeated on random subsamples, the clusters are {sameness(overall)} "
         f"(agreement {overall:.2f}, where 1 is perfect and 0 is chance)."
     )
 
@@ -193,7 +212,7 @@ def _certainty(results: Results) -> str:
     if not ambiguous:
         return "Every subject is clearly assigned to one cluster."
     return (
-        f"{shown_count(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
+        f"{counted(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
         f"membership is below {AMBIGUOUS:.0%}."
     )
 

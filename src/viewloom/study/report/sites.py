@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, shown_counts
 from viewloom.study.report.privacy import plain
-from viewloom.study.report.table_cells import Table, number, shown, table_of, text
+from viewloom.study.report.table_cells import Cell, Table, number, shown, table_of, text
 
 if TYPE_CHECKING:
+    from viewloom.study.left_out import LeftOutSites
     from viewloom.study.results import Results
 
 
@@ -21,19 +22,30 @@ def sites_table(results: Results) -> list[Table]:
     if found is None:
         return []
     counts = shown_counts(pd.DataFrame(found.counts), results.min_cell).to_numpy()
-    rows = []
-    for i, site in enumerate(found.sites):
-        overlap = [
-            number(np.nan if isinstance(counts[i, j], Hidden) else found.overlap[i, j])
-            for j in range(counts.shape[1])
+    refitted = bool(np.isfinite(found.refit).any())  # sites are often too small for a model of their own
+    rows = [
+        [
+            text(plain(site)),
+            number(found.sizes[i], 0),
+            number(found.agreement[i]),
+            *map(shown, counts[i]),
+            *(_refit_cells(found, counts, i) if refitted else []),
         ]
-        cells = [text(plain(site)), number(found.sizes[i], 0), number(found.agreement[i])]
-        rows.append([*cells, number(found.refit[i]), *map(shown, counts[i]), *overlap])
+        for i, site in enumerate(found.sites)
+    ]
     names = [plain(name, 30) for name in results.cluster_names]
-    columns = [("site", 0), ("subjects", 1), ("agreement", 1), ("agreement of refit", 1)]
-    columns += [(f"cluster {name}", 1) for name in names]
-    columns += [(f"overlap {name}", 1) for name in names]
-    return [table_of("sites", "Sites left out in turn", SITES, columns, rows)]
+    columns = [("site", 0), ("subjects", 1), ("agreement", 1), *((f"cluster {name}", 1) for name in names)]
+    if refitted:
+        columns += [("agreement of refit", 1), *((f"overlap {name}", 1) for name in names)]
+    about = f"{SITES} {REFIT if refitted else NO_REFIT} {SMALL_COUNTS}"
+    return [table_of("sites", "Sites left out in turn", about, columns, rows)]
+
+
+def _refit_cells(found: LeftOutSites, counts: Any, i: int) -> list[Cell]:
+    """Agreement of a site with the model of the site alone, without clusters whose size is hidden."""
+    hidden = [isinstance(count, Hidden) for count in counts[i]]
+    overlap = np.where(hidden, np.nan, found.overlap[i])
+    return [number(found.refit[i]), *map(number, overlap)]
 
 
 def sites_sentence(results: Results) -> str:
@@ -41,17 +53,22 @@ def sites_sentence(results: Results) -> str:
     found = results.left_out_sites
     if found is None or np.isnan(found.agreement).all():
         return ""
-    low, high = np.nanmin(found.agreement), np.nanmax(found.agreement)
+    low, middle, high = (number(x)["text"] for x in np.nanquantile(found.agreement, (0.0, 0.5, 1.0)))
     return (
-        f"Models without one of {len(found.sites)} sites place its subjects as the model of all sites does "
-        f"with an adjusted Rand index of {low:.2f} to {high:.2f} (1 is perfect agreement, 0 is chance)."
+        f"When each of {len(found.sites)} sites is left out and its subjects are placed by a model of the "
+        f"other sites, the agreement with the clusters of all sites is {middle} in the median, from {low} to "
+        f"{high} (adjusted Rand index; 1 is perfect, 0 is chance)."
     )
 
 
 SITES = (
     "Each site is predicted by a model of the other sites; views are as prepared for all sites. Agreement: "
-    "adjusted Rand index with the clusters of the model of all sites. Agreement of refit: with the clusters "
-    "of a model of the site alone, for sites with enough subjects. Clusters: subjects predicted. Overlap: "
-    "Jaccard index of a predicted cluster and its match in the model of the site alone. Small counts, and "
-    "counts from which they could be derived, are not shown."
+    "adjusted Rand index with the clusters of the model of all sites, which varies much for small sites. "
+    "Clusters: subjects predicted."
 )
+REFIT = (
+    "Agreement of refit: with the clusters of a model of the site alone, for sites with enough subjects. "
+    "Overlap: Jaccard index of a predicted cluster and its match in the model of the site alone."
+)
+NO_REFIT = "No site has enough subjects for a model of its own."
+SMALL_COUNTS = "Small counts, and counts from which they could be derived, are not shown."

@@ -10,7 +10,7 @@ import pandas as pd
 from viewloom.clinical import shown_counts
 from viewloom.evaluation.comparison import DISTANCES, SCORES
 from viewloom.study.notes import shown_count
-from viewloom.study.report.findings import MOST_FEATURES, Findings
+from viewloom.study.report.findings import MOST_FEATURES, Findings, shown_medians
 from viewloom.study.report.followup import followup_tables
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain, shown_sizes
@@ -203,13 +203,13 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
     parts = pd.DataFrame({"yes": summary["events"], "no": summary["n"] - summary["events"]})
     converted = shown_counts(parts, results.min_cell)["yes"]
     followed = shown_sizes(summary["n"].to_numpy(), results.min_cell)
-    few = (summary["n"] < results.min_cell).to_numpy()
+    medians = shown_medians(found.conversion, results.min_cell)
     rows = [
         [
             text(results.cluster_names[cluster]),
             shown(followed[i]),
             shown(converted[cluster]),
-            number(np.nan if few[i] else summary.loc[cluster, "median"]),
+            number(medians[cluster]),
         ]
         for i, cluster in enumerate(summary.index)
     ]
@@ -256,10 +256,10 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     rows = [
         [
             text(plain(name)),
+            *([text(regions[i] or "")] * known),
             number(i + 1, 0),
             number(value, 4),
             *(number(z) for z in means[i]),
-            *([text(regions[i] or "")] * known),
         ]
         for i, (name, value) in enumerate(zip(names, ranked["importance"], strict=False))
     ]
@@ -267,7 +267,7 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     about = FEATURES
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
-    columns = [("feature", 0), ("rank", 1), ("importance", 1), *clusters, *[("region", 0)] * known]
+    columns = [("feature", 0), *[("region", 0)] * known, ("rank", 1), ("importance", 1), *clusters]
     return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
 
 
@@ -283,7 +283,7 @@ CLUSTERS = (
 VIEWS = (
     "Weights are estimated from the data and sum to 1: views that share nothing with the others have little "
     "weight, all others similar weights. To compare views, use the agreement: how much of the cluster "
-    "structure of a view the other views confirm (0 is chance, 1 is complete), with a 95 % interval. Numbers "
+    "structure of a view the other views confirm (0 is chance, 1 is complete), with a 95% interval. Numbers "
     "of subjects are rounded where small counts could be derived from exact ones."
 )
 PATTERNS = "Subjects who lack a view are included, and assigned by the views they have. " + SMALL_COUNTS
@@ -298,7 +298,8 @@ PAIRS = (
 )
 PROFILE = "Mean (standard deviation), median, or number (share of the cluster). " + SMALL_COUNTS
 CONVERSION = (
-    "Subjects with a known time and event. No median where fewer than half had the event. " + SMALL_COUNTS
+    "Subjects with a known time and event. No median where fewer than half had the event, or too few "
+    "subjects remain at that time to show. " + SMALL_COUNTS
 )
 DIAGNOSIS = (
     "Number of subjects (share of the cluster). Agreement of clusters and diagnosis, which was not used to "
