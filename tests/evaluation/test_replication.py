@@ -234,11 +234,19 @@ def test_settings_per_view_apply_to_the_views_in_common():
     views, _ = vl.simulate.blobs_views(120, random_state=0)
     kernels = ["linear", "gaussian", "cosine"]
     lam = dict(zip(views.names, (5.0, 10.0, 20.0), strict=True))
-    model = vl.KernelMultiviewNMF(3, kernel=kernels, lam=lam, random_state=0).fit(views[:60])
+    more = {
+        "theta": [0.1, 0.2, 0.3],
+        "graph": ["knn"] * 3,
+        "scale": {"blobs0": "centre", "blobs1": None, "blobs2": "unit"},
+    }
+    model = vl.KernelMultiviewNMF(3, kernel=kernels, lam=lam, random_state=0, **more).fit(views[:60])
     second = views[60:].select(["blobs0", "blobs2"])
     refit = vl.replicate(model, second, n_permutations=0, n_continuum=0).refit
     assert refit.kernel == {"blobs0": "linear", "blobs2": "cosine"}
     assert refit.lam == {"blobs0": 5.0, "blobs2": 20.0}
+    assert refit.theta == {"blobs0": 0.1, "blobs2": 0.3}
+    assert refit.graph == {"blobs0": "knn", "blobs2": "knn"}
+    assert refit.scale == {"blobs0": "centre", "blobs2": "unit"}
 
 
 def test_a_single_view_is_compared_with_a_gaussian_cohort():

@@ -51,7 +51,7 @@ HALVES = 10  # random halves of the second cohort, for the intervals of its weig
 MOST = 5000  # subjects of the second cohort that are compared
 REPLICATED, PARTLY, NOT = "replicated", "partly replicated", "not replicated"
 VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
-PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
+PER_VIEW = ("kernel", "lam", "theta", "graph", "scale")  # parameters that may differ between views
 RULE = (
     "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
     f"clusters, are small: that of its concordance below {STRICT} (the views of the second cohort place "
