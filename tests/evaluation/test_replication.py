@@ -249,6 +249,13 @@ def test_settings_per_view_apply_to_the_views_in_common():
     assert refit.scale == {"blobs0": "centre", "blobs2": "unit"}
 
 
+def test_sizes_of_the_first_cohort_are_those_of_its_subjects_also_with_landmarks():
+    views, _ = vl.simulate.blobs_views(260, random_state=0)
+    model = vl.KernelMultiviewNMF(3, factored=40, random_state=0).fit(views[:200])
+    found = vl.replicate(model, views[200:], n_permutations=0, n_continuum=0)
+    assert_array_equal(found.clusters["first"], np.bincount(model.labels_, minlength=3))
+
+
 def test_a_single_view_is_compared_with_a_gaussian_cohort():
     views, _ = vl.simulate.blobs_views(120, n_views=1, n_features=10, separation=6.0, random_state=0)
     model = vl.KernelMultiviewNMF(3, random_state=0).fit(views[:60])

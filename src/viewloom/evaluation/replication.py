@@ -238,6 +238,7 @@ class _Cohort:
     estimator: KernelMultiviewNMF  # not fitted
     views: list[int]  # positions of the common views in the model
     first: Array  # clusters of the stored samples of the first cohort
+    sizes: Array  # number of its subjects in each cluster
     ids: Any
     notes: list[str]
 
@@ -250,14 +251,15 @@ class _Cohort:
         kept = _sampled(len(given), seed, notes)
         given, mine = given[kept], mine[kept]
         aligned = model.aligned(given)
-        fitted = model.fitted_model_
+        fitted, first = model.fitted_model_, _labels_of_first(model)
         return cls(
             fitted,
             fitted.scaled(aligned),
             mine,
             _for_views(model, given.names, seed),
             [model.view_names_.index(name) for name in given.names],
-            _labels_of_first(model),
+            first,
+            np.bincount(getattr(model, "labels_", first), minlength=model.n_clusters),
             given.ids if given.ids is not None else pd.RangeIndex(len(given)),
             notes,
         )
@@ -598,11 +600,8 @@ def _clusters_table(
     }
     nulls["profile"] = directions["profile"]
     table = pd.DataFrame(index=pd.RangeIndex(k, name="cluster"))
-    for name, labels in (
-        ("first", compared.cohort.first),
-        ("transferred", compared.transferred),
-        ("refitted", compared.refitted),
-    ):
+    table["first"] = compared.cohort.sizes
+    for name, labels in (("transferred", compared.transferred), ("refitted", compared.refitted)):
         table[name] = np.bincount(labels, minlength=k)
     for name, values in nulls.items():
         table[name] = observed[name]
