@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import viewloom as vl
 from viewloom.evaluation.inspection import standardised
-from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, cluster_verdict
+from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, _rescaled, cluster_verdict
 from viewloom.evaluation.replication_statistics import (
     Concordance,
     Profiles,
@@ -27,6 +27,7 @@ from viewloom.evaluation.replication_statistics import (
     nearest_samples,
     upper_p,
 )
+from viewloom.models.scaling import fit_scaler
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "replication.py"
 
@@ -264,6 +265,14 @@ def test_a_single_view_is_compared_with_a_gaussian_cohort():
     assert single.overall["continuum_p"] == single.overall["p"] == 0.025
     with pytest.raises(vl.InputError, match="at least 19"):
         vl.replicate(model, views[60:], n_permutations=0)
+
+
+@pytest.mark.parametrize("scale", ["standard", "centre", "unit", None])
+def test_gaussian_cohorts_are_scaled_as_a_fit_of_their_own_would(rng, scale):
+    X = 5.0 + rng.standard_normal((12, 3)) * [1.0, 2.0, 3.0]
+    scaler = fit_scaler(scale, rng.standard_normal((9, 3)))
+    expected = fit_scaler(scale, X).transform(X) if scale in ("standard", "centre") else X
+    assert_allclose(_rescaled(np.vstack([X, np.full(3, np.nan)]), scaler)[:12], expected)
 
 
 def test_own_preparation_is_for_the_refit_only(halves):

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from viewloom.data.checks import per_view
@@ -38,6 +37,7 @@ from viewloom.evaluation.selection.search import refuse_precomputed, seed_of
 from viewloom.models.fitted import FittedModel
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import NewSamples
+from viewloom.models.scaling import Centred, Standard, fit_scaler
 from viewloom.runtime.errors import InputError, InputTypeError
 from viewloom.runtime.progress import progress_bar
 
@@ -476,7 +476,7 @@ def _gaussian(cohort: _Cohort, rng: np.random.Generator) -> tuple[NewSamples, Vi
     twin = gaussian_twin(Views(blocks, names=names), rng)
     scaled = {a: twin.blocks[i][cohort.rows[i]] for i, a in enumerate(cohort.views)}
     own = [
-        _restandardised(X) if isinstance(cohort.model.problem.views[a].scaler, StandardScaler) else X
+        _rescaled(X, cohort.model.problem.views[a].scaler)
         for a, X in zip(cohort.views, twin.blocks, strict=True)
     ]
     Z = [standardised(X) for X in scaled.values()]
@@ -485,11 +485,13 @@ def _gaussian(cohort: _Cohort, rng: np.random.Generator) -> tuple[NewSamples, Vi
     return replace(cohort.samples, scaled=scaled), Views(own, names=names), far
 
 
-def _restandardised(X: Array) -> Array:
-    """Standardised observed rows."""
-    Z = X.copy()
-    seen = ~np.isnan(X[:, 0])
-    Z[seen] = standardised(X[seen])
+def _rescaled(X: Array, scaler: Any) -> Array:
+    """Observed rows in the scale that they would have in a fit of their own."""
+    scale = "standard" if isinstance(scaler, Standard) else "centre" if isinstance(scaler, Centred) else None
+    if scale is None:
+        return X
+    Z, seen = X.copy(), ~np.isnan(X[:, 0])
+    Z[seen] = fit_scaler(scale, X[seen]).transform(X[seen])
     return Z
 
 
