@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import viewloom as vl
 from viewloom.evaluation.inspection import standardised
-from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, cluster_verdict
+from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, _rescaled, cluster_verdict
 from viewloom.evaluation.replication_statistics import (
     Concordance,
     Profiles,
@@ -27,6 +27,7 @@ from viewloom.evaluation.replication_statistics import (
     nearest_samples,
     upper_p,
 )
+from viewloom.models.scaling import fit_scaler
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "replication.py"
 
@@ -234,11 +235,26 @@ def test_settings_per_view_apply_to_the_views_in_common():
     views, _ = vl.simulate.blobs_views(120, random_state=0)
     kernels = ["linear", "gaussian", "cosine"]
     lam = dict(zip(views.names, (5.0, 10.0, 20.0), strict=True))
-    model = vl.KernelMultiviewNMF(3, kernel=kernels, lam=lam, random_state=0).fit(views[:60])
+    more = {
+        "theta": [0.1, 0.2, 0.3],
+        "graph": ["knn"] * 3,
+        "scale": {"blobs0": "centre", "blobs1": None, "blobs2": "unit"},
+    }
+    model = vl.KernelMultiviewNMF(3, kernel=kernels, lam=lam, random_state=0, **more).fit(views[:60])
     second = views[60:].select(["blobs0", "blobs2"])
     refit = vl.replicate(model, second, n_permutations=0, n_continuum=0).refit
     assert refit.kernel == {"blobs0": "linear", "blobs2": "cosine"}
     assert refit.lam == {"blobs0": 5.0, "blobs2": 20.0}
+    assert refit.theta == {"blobs0": 0.1, "blobs2": 0.3}
+    assert refit.graph == {"blobs0": "knn", "blobs2": "knn"}
+    assert refit.scale == {"blobs0": "centre", "blobs2": "unit"}
+
+
+def test_sizes_of_the_first_cohort_are_those_of_its_subjects_also_with_landmarks():
+    views, _ = vl.simulate.blobs_views(260, random_state=0)
+    model = vl.KernelMultiviewNMF(3, factored=40, random_state=0).fit(views[:200])
+    found = vl.replicate(model, views[200:], n_permutations=0, n_continuum=0)
+    assert_array_equal(found.clusters["first"], np.bincount(model.labels_, minlength=3))
 
 
 def test_a_single_view_is_compared_with_a_gaussian_cohort():
@@ -249,6 +265,14 @@ def test_a_single_view_is_compared_with_a_gaussian_cohort():
     assert single.overall["continuum_p"] == single.overall["p"] == 0.025
     with pytest.raises(vl.InputError, match="at least 19"):
         vl.replicate(model, views[60:], n_permutations=0)
+
+
+@pytest.mark.parametrize("scale", ["standard", "centre", "unit", None])
+def test_gaussian_cohorts_are_scaled_as_a_fit_of_their_own_would(rng, scale):
+    X = 5.0 + rng.standard_normal((12, 3)) * [1.0, 2.0, 3.0]
+    scaler = fit_scaler(scale, rng.standard_normal((9, 3)))
+    expected = fit_scaler(scale, X).transform(X) if scale in ("standard", "centre") else X
+    assert_allclose(_rescaled(np.vstack([X, np.full(3, np.nan)]), scaler)[:12], expected)
 
 
 def test_own_preparation_is_for_the_refit_only(halves):

@@ -331,6 +331,7 @@ def every_command(folder, study):
         "report": ("report", results),
         "rename": ("rename", results, "1=limbic"),
         "figures": ("figures", results, "--format", "svg", "--only", "weights"),
+        "replicate": ("replicate", results, study, "--output", folder / "replicated", "--jobs", 1),
         "compare": ("compare", study, "--seeds", 1, "--jobs", 1, "--output", folder / "compared"),
         "select": ("select", study, "--jobs", 1),
         "demo": ("demo", "--output", folder / "demo", "--jobs", 1),

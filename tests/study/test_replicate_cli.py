@@ -5,16 +5,19 @@ import re
 import shutil
 import stat
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import viewloom as vl
 from viewloom.cli.commands import app
 from viewloom.evaluation import replication
 from viewloom.study import read_study, write_cohorts
 from viewloom.study.clinical_numbers import confirmed
 from viewloom.study.run import computations
 from viewloom.study.run.replication import design_notes
+from viewloom.study.run.sites import leave_out
 
 pytest.importorskip("bed_reader")
 runner = CliRunner()
@@ -204,6 +207,15 @@ def test_sites_left_out_are_in_metrics_and_report(cohorts):
     page = (cohorts / "run" / "report.html").read_text(encoding="utf-8")
     assert "Sites left out in turn" in page
     assert ("not left out in turn" in page) == (len(sites) < len(counts))
+
+
+def test_a_site_of_one_cluster_that_is_predicted_so_agrees():
+    views, y = vl.simulate.blobs_views(90, separation=6.0, random_state=0)
+    model = vl.KernelMultiviewNMF(3, random_state=0).fit(views)
+    inside = (y == y[0]) & (np.arange(90) % 2 == 0)
+    found = leave_out(model, views, model.labels_, inside)
+    assert sorted(found["counts"]) == [0, 0, inside.sum()]
+    assert found["agreement"] == 1.0
 
 
 @pytest.mark.parametrize(

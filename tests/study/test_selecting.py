@@ -187,6 +187,22 @@ class TestWhoIsClustered:
         assert ready.check.aside["mri"]["QC"] == "named under cluster.exclude"
         assert f"{failed.sum()} excluded by 'mri.QC'" in "".join(texts(ready.check.notes))
 
+    @pytest.mark.parametrize("visit", ['"nearest:scan"', '{ months = 0, within = 6 }\ndate = "scan"'])
+    def test_flags_are_those_of_the_scan_that_is_kept(self, tmp_path, visit):
+        """An earlier scan of everyone failed; the scan at the exam has the flags of the fixture."""
+
+        def scans(frame):
+            earlier = frame.assign(QC="Fail", scan="2020-01-10")
+            return pd.concat([earlier, frame.assign(scan="2021-01-20")])
+
+        rules = '[cluster]\nexclude = { "mri.QC" = "Fail" }\n'
+        written(tmp_path, rules, people=lambda table: table.assign(exam="2021-01-15"), mri=scans)
+        text = (tmp_path / "study.toml").read_text().replace('id = "id"\n', 'id = "id"\ndate = "exam"\n', 1)
+        text = text.replace('path = "mri.csv"\n', f'path = "mri.csv"\nvisit = {visit}\n')
+        (tmp_path / "study.toml").write_text(text)
+        ready = prepare(read_study(tmp_path / "study.toml"))
+        assert len(ready.views) == N - N // 10
+
     def test_who_lacks_the_view_is_not_excluded_by_its_column(self, tmp_path):
         rules = '[cluster]\nexclude = { "mri.QC" = "Fail" }\n'
         ready = prepare(written(tmp_path, rules, mri=lambda frame: frame.drop(columns="motion").iloc[20:]))

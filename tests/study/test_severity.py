@@ -80,6 +80,9 @@ class TestCommonComponent:
         parts = common_component(views.replaced(blocks=[X, *views.blocks[1:]]), ["mri", "pet"])
         assert parts["mri"].loadings[0] == 0.0
 
+    def test_without_views_there_is_none(self):
+        assert common_component(cohort()[0], []) == {}
+
 
 class TestRemoval:
     @pytest.mark.parametrize("setting", ["mmse", "common"])
@@ -108,13 +111,15 @@ class TestRemoval:
             "9 subjects without 'mmse', from whom severity is not removed"
         ]
 
-    def test_it_is_stored_and_the_same_for_new_subjects(self):
+    @pytest.mark.parametrize(("setting", "n"), [("common:2", 2), ("mmse", 1)])
+    def test_it_is_stored_and_the_same_for_new_subjects(self, setting, n):
         views, people, _ = cohort(missing=0.2)
-        plan = Plan(genotypes=["snp"], remove_severity="common:2")
+        people.iloc[N - 1, 0] = np.nan
+        plan = Plan(genotypes=["snp"], remove_severity=setting)
         fitted = Preparation.fit(views, people, plan)
         settings = json.loads(json.dumps(fitted.settings()))
         again = Preparation.from_arrays(settings, fitted.to_arrays())
-        assert len(again.severity) == 2
+        assert len(again.severity) == n
         expected = fitted.transform(views, people)
         for rows in (np.arange(N), np.arange(5), np.array([N - 1])):
             for X, Y in zip(

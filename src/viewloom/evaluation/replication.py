@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from viewloom.data.checks import per_view
@@ -38,6 +37,7 @@ from viewloom.evaluation.selection.search import refuse_precomputed, seed_of
 from viewloom.models.fitted import FittedModel
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import NewSamples
+from viewloom.models.scaling import Centred, Standard, fit_scaler
 from viewloom.runtime.errors import InputError, InputTypeError
 from viewloom.runtime.progress import progress_bar
 
@@ -51,7 +51,7 @@ HALVES = 10  # random halves of the second cohort, for the intervals of its weig
 MOST = 5000  # subjects of the second cohort that are compared
 REPLICATED, PARTLY, NOT = "replicated", "partly replicated", "not replicated"
 VIEWS, CONTINUUM = "views", "continuum"  # kinds of null cohorts
-PER_VIEW = ("kernel", "lam", "theta")  # parameters that may differ between views
+PER_VIEW = ("kernel", "lam", "theta", "graph", "scale")  # parameters that may differ between views
 RULE = (
     "A cluster is replicated or partly replicated only if two p-values, corrected for the number of "
     f"clusters, are small: that of its concordance below {STRICT} (the views of the second cohort place "
@@ -238,6 +238,7 @@ class _Cohort:
     estimator: KernelMultiviewNMF  # not fitted
     views: list[int]  # positions of the common views in the model
     first: Array  # clusters of the stored samples of the first cohort
+    sizes: Array  # number of its subjects in each cluster
     ids: Any
     notes: list[str]
 
@@ -250,14 +251,15 @@ class _Cohort:
         kept = _sampled(len(given), seed, notes)
         given, mine = given[kept], mine[kept]
         aligned = model.aligned(given)
-        fitted = model.fitted_model_
+        fitted, first = model.fitted_model_, _labels_of_first(model)
         return cls(
             fitted,
             fitted.scaled(aligned),
             mine,
             _for_views(model, given.names, seed),
             [model.view_names_.index(name) for name in given.names],
-            _labels_of_first(model),
+            first,
+            np.bincount(getattr(model, "labels_", first), minlength=model.n_clusters),
             given.ids if given.ids is not None else pd.RangeIndex(len(given)),
             notes,
         )
@@ -474,7 +476,7 @@ def _gaussian(cohort: _Cohort, rng: np.random.Generator) -> tuple[NewSamples, Vi
     twin = gaussian_twin(Views(blocks, names=names), rng)
     scaled = {a: twin.blocks[i][cohort.rows[i]] for i, a in enumerate(cohort.views)}
     own = [
-        _restandardised(X) if isinstance(cohort.model.problem.views[a].scaler, StandardScaler) else X
+        _rescaled(X, cohort.model.problem.views[a].scaler)
         for a, X in zip(cohort.views, twin.blocks, strict=True)
     ]
     Z = [standardised(X) for X in scaled.values()]
@@ -483,11 +485,13 @@ def _gaussian(cohort: _Cohort, rng: np.random.Generator) -> tuple[NewSamples, Vi
     return replace(cohort.samples, scaled=scaled), Views(own, names=names), far
 
 
-def _restandardised(X: Array) -> Array:
-    """Standardised observed rows."""
-    Z = X.copy()
-    seen = ~np.isnan(X[:, 0])
-    Z[seen] = standardised(X[seen])
+def _rescaled(X: Array, scaler: Any) -> Array:
+    """Observed rows in the scale that they would have in a fit of their own."""
+    scale = "standard" if isinstance(scaler, Standard) else "centre" if isinstance(scaler, Centred) else None
+    if scale is None:
+        return X
+    Z, seen = X.copy(), ~np.isnan(X[:, 0])
+    Z[seen] = fit_scaler(scale, X[seen]).transform(X[seen])
     return Z
 
 
@@ -598,11 +602,8 @@ def _clusters_table(
     }
     nulls["profile"] = directions["profile"]
     table = pd.DataFrame(index=pd.RangeIndex(k, name="cluster"))
-    for name, labels in (
-        ("first", compared.cohort.first),
-        ("transferred", compared.transferred),
-        ("refitted", compared.refitted),
-    ):
+    table["first"] = compared.cohort.sizes
+    for name, labels in (("transferred", compared.transferred), ("refitted", compared.refitted)):
         table[name] = np.bincount(labels, minlength=k)
     for name, values in nulls.items():
         table[name] = observed[name]

@@ -21,6 +21,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
+from viewloom.study.readers.dates import Reference
 from viewloom.study.reading import read_participants, read_rule_columns, read_view, reference_dates
 from viewloom.study.selecting import CLUSTERED, REFERENCE, select
 
@@ -151,7 +152,7 @@ def read_tables(
     selection = None
     if training and study.rules and not problems:
         with _collecting(problems):
-            selection = select(study, tables.ids, people, _rule_tables(study))
+            selection = select(study, tables.ids, people, _rule_tables(study, reference))
     if selection is not None:
         notes += selection.notes
         tables = replace(tables, selection=selection).of(CLUSTERED, REFERENCE)
@@ -160,7 +161,7 @@ def read_tables(
     return replace(tables, notes=notes, problems=list(dict.fromkeys(problems)))
 
 
-def _rule_tables(study: Study) -> dict[str, pd.DataFrame]:
+def _rule_tables(study: Study, reference: Reference | None) -> dict[str, pd.DataFrame]:
     """By view, the columns of its table that rules name."""
     names = {view: [rule.column for rule in study.rules if rule.view == view] for view in study.views}
     found = {}
@@ -168,7 +169,7 @@ def _rule_tables(study: Study) -> dict[str, pd.DataFrame]:
         if columns:
             with _naming(f"view {view!r}"):
                 unique = list(dict.fromkeys(columns))
-                found[view] = read_rule_columns(study.views[view], unique, study.ids.match)
+                found[view] = read_rule_columns(study.views[view], unique, study.ids.match, reference)
     return found
 
 

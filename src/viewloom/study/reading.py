@@ -112,15 +112,18 @@ class Features:
         return count_note(len(found), "column", text=text, public=True)
 
 
-def read_rule_columns(view: View, names: Collection[str], match: str) -> pd.DataFrame:
+def read_rule_columns(
+    view: View, names: Collection[str], match: str, reference: Reference | None = None
+) -> pd.DataFrame:
     """Columns of a view's table that rules name, as numbers or text, indexed by id.
 
-    A reader that reads numbers only gives numeric columns only.
+    They are of the same visit as the features, which may depend on the `reference` dates. A reader that
+    reads numbers only gives numeric columns only.
     """
     parts = [
         _matched(frame, match, file_names(view))
         for path in _sources(view)
-        if (frame := _rule_part(view, path, names)) is not None
+        if (frame := _rule_part(view, path, names, reference)) is not None
     ]
     found = {str(name) for part in parts for name in part.columns}
     absent = [name for name in names if name not in found]
@@ -145,7 +148,9 @@ def _no_rule_column(view: View, name: str) -> str:
     return f"no column {name!r}, named under [cluster]{hint}"
 
 
-def _rule_part(view: View, path: Path | list[Path], names: Collection[str]) -> pd.DataFrame | None:
+def _rule_part(
+    view: View, path: Path | list[Path], names: Collection[str], reference: Reference | None
+) -> pd.DataFrame | None:
     """The columns in one file; None where it has none of them."""
     texts = readers.takes(view.format, "numeric")
     options = {
@@ -156,7 +161,9 @@ def _rule_part(view: View, path: Path | list[Path], names: Collection[str]) -> p
     if header and not here:
         return None
     chosen = {"columns": here} if here and texts else {}
-    frame = _read(view, path, {**options, **chosen}, **({"numeric": False} if texts else {}))
+    more: dict[str, Any] = {"numeric": False} if texts else {}
+    more |= {"reference": reference} if readers.takes(view.format, "reference") else {}
+    frame = _read(view, path, {**options, **chosen}, **more)
     empty = [name for name in frame.attrs["empty"] if name in names]
     return _noted(frame.reindex(columns=[*(name for name in frame.columns if name in names), *empty]), ())
 

@@ -127,11 +127,6 @@ class Plan:
         """Whether the effects of covariates are estimated in controls only."""
         return bool(self.w_scores) or (bool(self.residualise) and self.residualise_on == "controls")
 
-    @property
-    def needs_controls(self) -> bool:
-        """Whether any effect is estimated in controls only."""
-        return self.on_controls or (self.harmonise != "none" and self.harmonise_on == "controls")
-
 
 def contradictions(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Pairs of a setting and why it cannot be used with the others, which are those of `Plan`."""

@@ -247,6 +247,8 @@ def common_component(views: Views, names: Sequence[str]) -> dict[str, ViewEffect
     Alternating least squares of the model ``Z_v = s l_v^T``, where `Z_v` are the standardised features of the
     subjects who have view v, divided by its largest singular value.
     """
+    if not names:
+        return {}
     rows = {name: views.rows(views.index(name)) for name in names}
     scales = {name: _scales(views[name][rows[name]]) for name in names}
     Z = {name: (views[name][rows[name]] - centre) / spread for name, (centre, spread) in scales.items()}
@@ -328,8 +330,6 @@ def _clinical_score(participants: pd.DataFrame | None, column: str) -> Array:
         )
     numbers = as_numbers(participants[column])
     given = np.array([label is not None for label in as_categories(participants[column])], dtype=bool)
-    if not given.any():
-        raise StudyError(f"remove_severity: column {column!r} has no value.")
     texts = int(np.isnan(numbers[given]).sum())
     if texts:
         raise StudyError(
@@ -341,6 +341,8 @@ def _clinical_score(participants: pd.DataFrame | None, column: str) -> Array:
 
 def _check_score(score: Array, column: str) -> None:
     known = score[~np.isnan(score)]
+    if not len(known):
+        raise StudyError(f"remove_severity: {column!r} has no value among the clustered subjects.")
     if len(known) < LEAST_SUBJECTS:
         raise StudyError(
             f"remove_severity: {counted(len(known), 'clustered subject')} with {column!r}, too few "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 from viewloom.data.views import Views
-from viewloom.evaluation.replication_statistics import agreement, jaccard, matched
+from viewloom.evaluation.replication_statistics import jaccard, matched
 from viewloom.evaluation.selection.jobs import Record
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.left_out import LEAST_PER_CLUSTER, LeftOutSites, sites_to_leave
@@ -66,7 +67,7 @@ def leave_out(model: KernelMultiviewNMF, views: Views, labels: Array, inside: Ar
     predicted = numbers[predicted]
     refit, overlap = _refitted(model, views[inside], predicted)
     return {
-        "agreement": agreement(labels[inside], predicted),
+        "agreement": float(adjusted_rand_score(labels[inside], predicted)),
         "counts": np.bincount(predicted, minlength=k).tolist(),
         "refit": refit,
         "overlap": overlap,
@@ -95,4 +96,4 @@ def _refitted(
     except ValueError:
         return None, nothing
     found = matched(predicted, found, k)
-    return agreement(predicted, found), jaccard(predicted, found, k).tolist()
+    return float(adjusted_rand_score(predicted, found)), jaccard(predicted, found, k).tolist()
