@@ -96,10 +96,12 @@ def test_lists_dicts_and_one_value_for_all_say_the_same(what, factored):
 
 
 def test_settings_that_are_not_per_view_are_refused_as_such():
-    for setting in ({"scale": {"a": "unit"}}, {"gamma": [2.0, 2.0, 2.0]}, {"sharpness": {"a": 0.5}}):
+    for setting in ({"normalize": {"a": True}}, {"gamma": [2.0, 2.0, 2.0]}, {"sharpness": {"a": 0.5}}):
         with pytest.raises(ValueError, match=f"The '{next(iter(setting))}' parameter"):
             found(vl.KernelMultiviewNMF, setting)
     with pytest.raises(ValueError, match="kernel must have one entry per view"):
         found(vl.KernelMultiviewNMF, {"kernel": {"a": "linear"}})
+    with pytest.raises(ValueError, match="scale must have one entry per view"):
+        found(vl.KernelMultiviewNMF, {"scale": {"a": "unit"}})
     with pytest.raises(ValueError, match="graph has 2 entries for 3 views"):
         found(vl.KernelMultiviewNMF, {"graph": ["knn", "knn"]})
