@@ -319,6 +319,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(cli, "GRID", {"lam": [10.0]})
 
 
+WHOLE = ("fit", "report", "rename", "figures", "replicate")  # commands whose reports are looked at
+
+
 def every_command(folder, study):
     """Each command of the program, in an order in which it works."""
     results = study.parent / "study-results"
@@ -346,7 +349,7 @@ def test_the_network_is_never_touched(small_study, viewloom, tmp_path, no_networ
     commands = every_command(tmp_path, study)
     assert set(commands) == set(typer.main.get_command(cli.app).commands)
     for name, command in commands.items():
-        done = viewloom(*command, whole_report=name in ("fit", "report", "rename", "figures"))
+        done = viewloom(*command, whole_report=name in WHOLE)
         assert done.exit_code == 0, done.output
     page = (study.parent / "study-results" / "report.html").read_text(encoding="utf-8")
     assert "Content-Security-Policy" in page
