@@ -463,9 +463,13 @@ def test_offers():
 def test_subtypes_are_measured_among_patients_on_the_same_inputs():
     """Controls are reference: they are in no view, and severity is removed from all views but genotypes."""
     cohort = subtypes.vl.simulate.adni_like(20, 20, 25, random_state=0)
-    plain, pattern = (subtypes.prepared(cohort, ("age",), removal) for removal in ("none", "mmse"))
+    plans = [subtypes.plan_of("adjusted", removal) for removal in ("none", "mmse")]
+    plain, pattern = (subtypes.prepared(cohort, plan) for plan in plans)
     assert len(plain) == len(pattern) == 40
     mmse = cohort.participants["mmse"][cohort.truth.y > 0]
     assert np.abs(np.corrcoef(pattern["fdg"][:, 0], mmse)[0, 1]) < 1e-8
     np.testing.assert_array_equal(plain["snp"], pattern["snp"])
-    assert [name for name, _ in subtypes.labelings(plain, 2, 0)] == [*subtypes.OURS, *subtypes.PEERS]
+    assert [name for name, _ in subtypes.labelings(plain, plans[0], 2, 0)] == [
+        *subtypes.OURS,
+        *subtypes.PEERS,
+    ]

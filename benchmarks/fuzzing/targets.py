@@ -66,7 +66,7 @@ def model(content: bytes, folder: Path) -> object:
 
 def run_model(content: bytes, folder: Path) -> object:
     """A model file with the preparation that `viewloom predict` needs."""
-    return prediction._loaded(written(folder / "m.safetensors", content))
+    return prediction.loaded_model(written(folder / "m.safetensors", content))
 
 
 def study(content: bytes, folder: Path) -> object:

@@ -9,7 +9,7 @@ if _TYPE_CHECKING:
     from viewloom.data.per_view import PerView
     from viewloom.data.views import Views
     from viewloom.evaluation.comparison import compare
-    from viewloom.evaluation.replication import Replication, replicate
+    from viewloom.evaluation.replication import replicate
     from viewloom.evaluation.selection import choose_k, select
     from viewloom.metrics import clustering_report
     from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
@@ -27,7 +27,6 @@ __all__ = [
     "MultiviewNMF",
     "OutputError",
     "PerView",
-    "Replication",
     "ViewloomError",
     "Views",
     "choose_k",
@@ -47,7 +46,7 @@ _HOMES = {
     "data.per_view": ("PerView",),
     "data.views": ("Views",),
     "evaluation.comparison": ("compare",),
-    "evaluation.replication": ("Replication", "replicate"),
+    "evaluation.replication": ("replicate",),
     "evaluation.selection": ("choose_k", "select"),
     "metrics": ("clustering_report",),
     "models.baselines": ("ConcatenatedNMF", "GraphNMF", "MultiviewNMF"),

@@ -599,7 +599,17 @@ def test_the_package_shows_its_contract_only():
             *("ConcatenatedNMF", "GraphNMF", "KernelMultiviewNMF", "MultiviewNMF", "PerView", "Views"),
             *("InputError", "InputTypeError", "OutputError", "ViewloomError"),
             *("choose_k", "clinical", "clinical_plots", "clustering_report", "compare", "datasets"),
-            *("inspection", "kernels", "load", "metrics", "plotting", "report", "runs", "select"),
+            *(
+                "inspection",
+                "kernels",
+                "load",
+                "metrics",
+                "plotting",
+                "replicate",
+                "report",
+                "runs",
+                "select",
+            ),
             *("simulate", "study"),
         ]
     )

@@ -26,6 +26,7 @@ from viewloom.study import notes as notes_module
 from viewloom.study.check import _constant_notes, _site_notes, describe
 from viewloom.study.cohort import load, read_tables
 from viewloom.study.config.toml import read_study
+from viewloom.study.left_out import LeftOutSites
 from viewloom.study.notes import Breakdown, Count, Note
 from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.readers import plink, ucsffsx
@@ -35,6 +36,7 @@ from viewloom.study.readers.freesurfer import read_stats
 from viewloom.study.readers.tables import read_long, read_table
 from viewloom.study.reading import ReferenceDates
 from viewloom.study.run import computations, prepare
+from viewloom.study.run.replication import common_views, design_notes, lost_notes
 
 MIN_CELL, N = 11, 40
 IDS = [f"s{i:03d}" for i in range(N)]
@@ -314,6 +316,24 @@ def of_cluster(folder, n):
     return prepare(study).check.notes
 
 
+def of_sites(folder, n):
+    """Small sites that are not left out, and subjects without a site."""
+    none = np.empty(0)
+    found = LeftOutSites([], none, none, none, none, none, small_sites=2, small_subjects=n, unknown=n)
+    return found.notes
+
+
+def of_replication(folder, n):
+    """A second cohort with other views and another design, and subjects with other views only."""
+    a, ids = table(["a", "b"]), pd.Index([*IDS, *(f"new{i}" for i in range(n))])
+    fitted = Preparation.fit(Views({"a": a, "z": a}, ids=a.index, allow_nan=True))
+    other = table(["c", "d"], ids, seed=1)
+    views = Views({"a": a.reindex(ids), "b": other}, ids=ids, allow_nan=True)
+    study = read_written(folder, a, other, people_of(ids))
+    run = {"settings": {"cluster": {"remove_severity": "mmse"}}}
+    return [*common_views(views, fitted)[1], *lost_notes(n, study), *design_notes(run, study)]
+
+
 SCENARIOS = [
     of_table,
     of_long,
@@ -328,6 +348,8 @@ SCENARIOS = [
     of_ids,
     of_preparation,
     of_cluster,
+    of_sites,
+    of_replication,
 ]
 ONLY_COLUMNS = [of_genotypes]
 

@@ -138,10 +138,7 @@ def compare_with_run(
         views = views.select(common.names)
         own = ready.views
     found = _replicated(model, _among(views, own), own, study, seed, n_jobs, progress)
-    lost = len(views) - len(found.labels)
-    why = "whom the rules of [cluster] do not cluster" if study.rules else "who cannot be refitted"
-    notes += count_note(lost, "subject", text=f"{why} left out")
-    notes += design_notes(about, study)
+    notes += [*lost_notes(len(views) - len(found.labels), study), *design_notes(about, study)]
     first = _clinical(Path(run))
     min_cell = max(study.report.min_cell, _min_cell(about))
     labels = found.labels["transferred"].to_numpy()
@@ -162,6 +159,12 @@ def compare_with_run(
         versions=versions(),
         inputs=data.inputs,
     )
+
+
+def lost_notes(count: int, study: Study) -> list[Note]:
+    """A note on subjects who are transferred, but not refitted."""
+    why = "whom the rules of [cluster] do not cluster" if study.rules else "who cannot be refitted"
+    return count_note(count, "subject", text=f"{why} left out")
 
 
 def design_notes(about: dict[str, Any], study: Study) -> list[Note]:
