@@ -16,7 +16,7 @@ from viewloom.evaluation import replication
 from viewloom.study import read_study, write_cohorts
 from viewloom.study.clinical_numbers import confirmed
 from viewloom.study.run import computations
-from viewloom.study.run.replication import design_notes
+from viewloom.study.run.replication import as_second, design_notes
 from viewloom.study.run.sites import leave_out
 
 pytest.importorskip("bed_reader")
@@ -234,3 +234,14 @@ def test_sites_that_cannot_be_left_out_are_refused(second, sites, message):
         assert found.exit_code == 2
         assert message in found.output
         assert found.output.count("Error:") == 1
+
+
+def test_order_and_later_visits_of_the_second_study_do_not_matter(tmp_path):
+    """They would be refused, as its outcomes are not numeric and its files have one visit."""
+    first, _ = write_cohorts(tmp_path, sizes=(12, 14, 16), second_sizes=(10, 12, 12))
+    text = first[0].read_text().replace('outcomes = ["mmse", "cdrsb", "apoe"]', 'outcomes = ["apoe"]')
+    more = '[cluster]\norder = "severity"\nleave = "site"\ninclude = { age = { min = 1 } }\n'
+    first[0].write_text(text + more)
+    study = as_second(read_study(first[0]), 2)
+    assert (study.cluster.order, study.cluster.leave, study.followup.visits) == ("size", None, [])
+    assert (study.model.n_clusters, len(study.rules)) == (2, 1)

@@ -22,6 +22,7 @@ from viewloom.runtime.threads import one_thread
 from viewloom.runtime.visible import visible
 from viewloom.study.clinical_numbers import clinical_numbers, confirmed
 from viewloom.study.cohort import load
+from viewloom.study.config.schema import Cluster, Followup
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
@@ -131,7 +132,7 @@ def compare_with_run(
         needed = {view.name: set(view.features) for view in preparation.views}
         data = load(study, training=False, needed=needed)
         common, notes = common_views(data.views, preparation)
-        ready = prepare(_with_clusters(study, model.n_clusters))
+        ready = prepare(as_second(study, model.n_clusters))
         people = _rows(data.participants, common.ids)
         with one_thread():
             views = preparation.transform(common, people)
@@ -222,8 +223,12 @@ def _among(views: Views, own: Views) -> Views:
     return chosen
 
 
-def _with_clusters(study: Study, n_clusters: int) -> Study:
-    return study.model_copy(update={"model": study.model.model_copy(update={"n_clusters": n_clusters})})
+def as_second(study: Study, n_clusters: int) -> Study:
+    """The study with the number of clusters of the run, and without what a replication does not use."""
+    who = {"include": study.cluster.include, "exclude": study.cluster.exclude}
+    cluster = Cluster(**who, remove_severity=study.cluster.remove_severity)
+    model = study.model.model_copy(update={"n_clusters": n_clusters})
+    return study.model_copy(update={"model": model, "cluster": cluster, "followup": Followup()})
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
