@@ -225,10 +225,9 @@ def _among(views: Views, own: Views) -> Views:
 
 def as_second(study: Study, n_clusters: int) -> Study:
     """The study with the number of clusters of the run, and without what a replication does not use."""
-    who = {"include": study.cluster.include, "exclude": study.cluster.exclude}
-    cluster = Cluster(**who, remove_severity=study.cluster.remove_severity)
+    kept = study.cluster.model_dump(include={"include", "exclude", "remove_severity"})
     model = study.model.model_copy(update={"n_clusters": n_clusters})
-    return study.model_copy(update={"model": model, "cluster": cluster, "followup": Followup()})
+    return study.model_copy(update={"model": model, "cluster": Cluster(**kept), "followup": Followup()})
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:
