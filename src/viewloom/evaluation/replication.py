@@ -563,6 +563,11 @@ class _Compared:
             "by_view": np.diagonal(by_view, axis1=1, axis2=2),  # v x k
         }
 
+    @cached_property
+    def observed(self) -> dict[str, Any]:
+        """All statistics of the second cohort."""
+        return self.statistics()
+
     def resampled(self, rng: np.random.Generator, n_resamples: int) -> dict[str, Array]:
         """Statistics of bootstrap resamples of the subjects."""
         n = self.cohort.n
@@ -595,7 +600,7 @@ def _clusters_table(
     directions: Mapping[str, Array],
     null: Sequence[Record],
 ) -> pd.DataFrame:
-    k, observed = compared.cohort.k, compared.statistics()
+    k, observed = compared.cohort.k, compared.observed
     nulls = {"concordance": permuted}
     nulls |= {
         name: np.array([record[name] for record in null], dtype=float).reshape(-1, k) for name in IN_NULLS
@@ -640,7 +645,7 @@ def _overall_verdict(verdicts: Sequence[str]) -> str:
 def _overall(
     compared: _Compared, resampled: Mapping[str, Array], drawn: Mapping[str, list[Record]]
 ) -> pd.Series:
-    ari = compared.statistics()["ari"]
+    ari = compared.observed["ari"]
     lower, upper = interval(resampled["ari"])
     p = float(upper_p(ari, [record["ari"] for record in drawn["null"]]))
     gaussian = [record["ari"] for record in drawn["gaussian"]]
@@ -669,7 +674,7 @@ def cautions(clusters: pd.DataFrame, overall: pd.Series) -> list[str]:
 def _profiles_table(
     compared: _Compared, resampled: Mapping[str, Array], directions: Mapping[str, Array]
 ) -> pd.DataFrame:
-    observed = compared.statistics()["by_view"]  # v x k
+    observed = compared.observed["by_view"]  # v x k
     lower, upper = interval(resampled["by_view"])
     names, k = compared.cohort.names, compared.cohort.k
     columns = {

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from viewloom.clinical import as_categories, as_numbers
@@ -182,12 +181,6 @@ def signs_from_controls(views: Views, controls: Views, names: Sequence[str]) -> 
 
 def _mean(views: Views, name: str) -> Array:
     return np.asarray(np.asarray(views[name])[views.rows(views.index(name))].mean(axis=0))
-
-
-def measured_views(views: Views, genotypes: Sequence[str]) -> list[str]:
-    """Views that severity can show in: neither genotypes nor sparse."""
-    pairs = zip(views.names, views.blocks, strict=True)
-    return [name for name, X in pairs if name not in genotypes and not sp.issparse(X)]
 
 
 def severity_outcomes(participants: pd.DataFrame | None, outcomes: Sequence[str]) -> list[str]:

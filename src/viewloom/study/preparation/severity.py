@@ -164,11 +164,7 @@ def fit_severity(
     >>> bool(np.abs((score - score.mean()) @ pattern["fdg"]).max() < 1e-6)
     True
     """
-    names = [
-        name
-        for name, X in zip(views.names, views.blocks, strict=True)
-        if name not in genotypes and not sp.issparse(X)
-    ]
+    names = measured_views(views, genotypes)
     if not names:
         raise StudyError("remove_severity: no view is left from which severity could be removed.")
     column = COMMON if setting.startswith(f"{COMMON}:") else setting
@@ -217,6 +213,12 @@ def _eigenvalues(parts: Sequence[Array], rows: Sequence[Array], n: int) -> Array
     for X, at in zip(parts, rows, strict=True):
         gram[np.ix_(at, at)] += X @ X.T
     return np.linalg.eigvalsh(gram)[::-1]
+
+
+def measured_views(views: Views, genotypes: Sequence[str]) -> list[str]:
+    """Views that severity can show in: neither genotypes nor sparse."""
+    pairs = zip(views.names, views.blocks, strict=True)
+    return [name for name, X in pairs if name not in genotypes and not sp.issparse(X)]
 
 
 def n_components(setting: str) -> int:
@@ -293,7 +295,7 @@ def _scores(
         above[rows[name]] += values @ loadings[name]
         below[rows[name]] += loadings[name] @ loadings[name]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 0.0, above / below, 0.0 if n == 0 else np.nan)
+        return np.where(below > 0.0, above / below, np.nan)
 
 
 def _observed(views: Views, names: Mapping[str, ViewEffect]) -> dict[str, tuple[Array, Array, int]]:

@@ -19,11 +19,10 @@ from viewloom.study.design import (
     compared_with,
     eta_squared,
     mean_feature,
-    measured_views,
     severity_outcomes,
     signs_from_controls,
 )
-from viewloom.study.preparation.severity import NORMAL, common_component
+from viewloom.study.preparation.severity import NORMAL, common_component, measured_views
 from viewloom.study.run.computations import Stages
 from viewloom.study.run.prediction import distance_limits, distances
 
