@@ -1,6 +1,7 @@
 """Removal of severity, and the numbers on how much of a clustering it is."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from viewloom.study.design import (
 )
 from viewloom.study.preparation import Plan, Preparation
 from viewloom.study.preparation.severity import NORMAL, common_component, fit_severity
+from viewloom.study.report import design as design_report
 from viewloom.study.report.design import severity_sentence
 
 N = 80
@@ -256,3 +258,18 @@ class TestShares:
     def test_words(self, share, word):
         assert severity_sentence(SeverityShare({"mmse": 0.01}, share)).startswith(f"{word} of the clustering")
         assert "unknown" in severity_sentence(SeverityShare({}, float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("removed", "normal", "told"),
+    [
+        ("mmse", 0, "the linear effect of mmse was removed from every view but genotypes"),
+        ("common:2", 0, "the first 2 common components were removed from every view but genotypes"),
+        ("common", 1, "the first of the controls (normal variation), and then the first common component"),
+        ("common", 3, "the first 3 of the controls"),
+    ],
+)
+def test_the_report_says_what_was_removed(removed, normal, told):
+    results = SimpleNamespace(preparation=SimpleNamespace(plan=Plan(genotypes=["snp"])))
+    found = SimpleNamespace(removed=removed, normal=normal)
+    assert told in design_report._removed(found, design_report._where(results))

@@ -102,24 +102,28 @@ def _severity(results: Results) -> Iterator[str]:
         return
     found = results.design.severity
     if found.removed is not None:
-        yield f"Before clustering, {_removed(found)}."
+        yield f"Before clustering, {_removed(found, _where(results))}."
     yield severity_sentence(found)
 
 
-def _removed(found: SeverityShare) -> str:
+def _removed(found: SeverityShare, where: str) -> str:
     """What was removed, in words."""
     head, _, count = str(found.removed).partition(":")
     if head != "common":
-        return f"the linear effect of {plain(found.removed)} was removed from every view"
+        return f"the linear effect of {plain(found.removed)} was removed from {where}"
     first = f"the first {count} common components" if count else "the first common component"
     if not found.normal:
-        return (
-            f"{first} was removed from every view" if not count else f"{first} were removed from every view"
-        )
+        return f"{first} {'were' if count else 'was'} removed from {where}"
+    usual = "the first" if found.normal == 1 else f"the first {found.normal}"
     return (
-        f"common components were removed from every view: the first {found.normal} of the controls (normal "
-        f"variation), and then {first} of the clustered subjects"
+        f"common components were removed from {where}: {usual} of the controls (normal variation), and then "
+        f"{first} of the clustered subjects"
     )
+
+
+def _where(results: Results) -> str:
+    """The views from which severity is removed, in words."""
+    return "every view but genotypes" if results.preparation.plan.genotypes else "every view"
 
 
 def _groups_table(results: Results) -> list[Table]:
