@@ -16,6 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from viewloom.kernels.geometry import FEW_ROWS, Geometry, GramGeometry
 from viewloom.kernels.graphs import GRAPHS, KNN, GaussianGraph, make_graph
+from viewloom.kernels.neighbours import fits_table, nearest_others
 from viewloom.kernels.operators import DENSE_EIGEN_SIZE
 from viewloom.kernels.pairwise import Gaussian
 
@@ -293,3 +294,26 @@ class TestMakeGraph:
 @pytest.mark.parametrize("graph", [KNN(7), GaussianGraph([1.0, 2.0])])
 def test_graphs_are_cloned_by_their_parameters(graph):
     assert clone(graph).get_params() == graph.get_params()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_neighbours_from_all_products_are_those_of_a_loop(dtype):
+    rng = np.random.default_rng(0)
+    X = (5.0 + rng.standard_normal((403, 30))).astype(dtype)
+    X[7] = X[3]  # a duplicate, whose distance would be lost in a difference of products
+    found, positions = nearest_others(X, 9)
+    gaps = np.sqrt(((X[:, None].astype(np.float64) - X[None]) ** 2).sum(axis=2))
+    np.fill_diagonal(gaps, np.inf)
+    assert_allclose(found, np.sort(gaps, axis=1)[:, :9], atol=1e-12)
+    assert_allclose(found, np.take_along_axis(gaps, positions, axis=1), atol=1e-12)
+    assert all(len(set(row)) == 9 for row in positions.tolist())
+    assert found[7, 0] == found[3, 0] == 0.0
+
+
+def test_few_features_samples_or_sparse_views_are_searched_otherwise():
+    X = np.zeros((400, 30))
+    assert fits_table(X, 9)
+    assert not fits_table(X[:, :10], 9)
+    assert not fits_table(X[:100], 9)
+    assert not fits_table(np.zeros((3001, 30)), 9)
+    assert not fits_table(sp.csr_array(X), 9)

@@ -15,6 +15,7 @@ from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN
 from viewloom.kernels.reliability import Agreement, Structure, overlap, spread, view_reliability
 from viewloom.kernels.shared_graph import Fusion, Part, SharedGraph, Walk, WalkShape, common_shape
+from viewloom.kernels.votes import provisional_clusters
 
 N, K = 40, 3
 SHAPE = WalkShape(6, 7, 12.0, 1.5 * K)
@@ -59,9 +60,9 @@ def naive_weft(blocks, rows):
                 E[a, b], null[a, b] = naive.mutual(
                     Z[a][np.searchsorted(rows[a], both)], Z[b][np.searchsorted(rows[b], both)], K
                 )
-    doubts, w, copies = naive.view_reliability(E, null, C)
+    w, g = naive.view_reliability(E, null, C)
     fused = naive.neighbour_graph(naive.side_by_side(blocks, rows, N, w), 6)[0]
-    return doubts, w, copies, naive.combined_graph(graphs, rows, N, w, fused), E, C, graphs, Z
+    return w, g, naive.combined_graph(graphs, rows, N, w, fused), E, C, graphs, Z
 
 
 class TestWalk:
@@ -180,38 +181,41 @@ class TestReliability:
 
     def test_equals_the_naive_iteration(self):
         agreement = Agreement(self.E, self.null, np.ones((4, 4), bool))
-        found = view_reliability(agreement, self.C)
-        expected = naive.view_reliability(self.E, self.null, self.C)
-        for mine, naively in zip((found.doubts, found.weights, found.copies), expected, strict=True):
+        found, expected = (
+            view_reliability(agreement, self.C),
+            naive.view_reliability(self.E, self.null, self.C),
+        )
+        for mine, naively in zip(found, expected, strict=True):
             assert_allclose(mine, naively)
 
     def test_it_has_come_to_its_fixed_point(self):
         agreement = Agreement(self.E, self.null, np.ones((4, 4), bool))
-        w = view_reliability(agreement, self.C).weights
+        w = view_reliability(agreement, self.C)[0]
         A = (1.0 - self.C) * w
         np.fill_diagonal(A, 0.0)
         A /= A.sum(axis=1)[:, None]
-        e, epsilon = (self.E * A).sum(axis=1), 4 * (self.null * A).sum(axis=1)
-        expected = e**2 / (e**2 + epsilon**2) / self.C.sum(axis=1)
+        e, epsilon = (self.E * A).sum(axis=1), 3 * (self.null * A).sum(axis=1)
+        expected = e**4 / (e**4 + epsilon**4) / self.C.sum(axis=1)
         assert_allclose(w, expected / expected.sum(), atol=1e-9)
 
     @pytest.mark.parametrize("null", [0.0, 0.05, 0.3])
     @pytest.mark.parametrize("agreed", [0.9, 0.1])
     def test_two_views_are_equal(self, agreed, null):
-        found = self.of([[1.0, agreed], [agreed, 1.0]], np.eye(2), null)
-        assert_allclose(found.weights, 0.5)
-        assert found.doubts[0] == found.doubts[1]
+        w, g = self.of([[1.0, agreed], [agreed, 1.0]], np.eye(2), null)
+        assert_allclose(w, 0.5)
+        assert g[0] == g[1]
 
     def test_two_views_by_hand(self):
-        """e = 0.2 and epsilon = 4 * 0.05 = 0.2: half of the full weight, doubts 3/2 - 1/2 * 1.2 / 2."""
-        found = self.of([[1.0, 0.2], [0.2, 1.0]], np.eye(2), 0.05)
-        assert_allclose(found.doubts, 1.2)
-        assert_allclose(found.copies, 1.0)
+        """e = 0.2 is two thirds of epsilon = 3 * 0.1."""
+        g = self.of([[1.0, 0.2], [0.2, 1.0]], np.eye(2), 0.1)[1]
+        assert_allclose(g, 2**4 / (2**4 + 3**4))
 
     def test_agreement_well_above_chance_counts_in_full(self):
         """However much it is: no view grows rich by agreeing most."""
         E = [[1.0, 0.8, 0.3], [0.8, 1.0, 0.3], [0.3, 0.3, 1.0]]
-        assert_allclose(self.of(E, np.eye(3), 0.005).weights, 1 / 3, rtol=0.01)
+        w, g = self.of(E, np.eye(3), 0.005)
+        assert_allclose(w, 1 / 3, rtol=0.01)
+        assert_allclose(g, 1.0, rtol=0.01)
 
     @pytest.mark.parametrize("noise", [1, 10])
     def test_noise_has_next_to_no_weight_however_many_views_of_it(self, noise):
@@ -219,36 +223,28 @@ class TestReliability:
         E = np.full((v, v), 0.005)
         E[:3, :3] = 0.06
         np.fill_diagonal(E, 1.0)
-        found = self.of(E, np.eye(v), 0.006)
-        assert_allclose(found.weights[:3], found.weights[0])
-        assert found.weights[:3].sum() > 0.8
-        assert (found.weights[3:] < 0.1 * found.weights[0]).all()
-        assert found.doubts[3:].min() > found.doubts[:3].max()
+        w, g = self.of(E, np.eye(v), 0.006)
+        assert_allclose(w[:3], w[0])
+        assert w[:3].sum() > 0.8
+        assert (w[3:] < 0.05 * w[0]).all()
+        assert g[3:].max() < 0.05 < 0.9 < g[:3].min()
 
     def test_pairs_without_common_samples_are_left_out(self):
         E = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
         known = np.array([[True, True, False], [True, True, True], [False, True, True]])
-        found = view_reliability(Agreement(E, np.full((3, 3), 0.01), known), np.eye(3))
-        assert_allclose(found.weights, 1 / 3)
+        assert_allclose(view_reliability(Agreement(E, np.full((3, 3), 0.01), known), np.eye(3))[0], 1 / 3)
 
     def test_copies_share_one_weight_and_do_not_confirm_each_other(self):
         E, C = np.array([[1.0, 0.6], [0.6, 1.0]]), np.eye(2)
-        twice = self.of(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))), 0.01)
-        once = self.of(E, C, 0.01)
-        assert_allclose(twice.weights, 0.25)
-        assert_allclose(twice.doubts, once.doubts[0])
-        assert_allclose(twice.copies, 2.0)
-        alone = self.of(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: no other view to compare with
-        assert_allclose(alone.doubts, 0.5, atol=1e-3)
-        assert_allclose(alone.weights, 0.5)
+        w, g = self.of(np.kron(E, np.ones((2, 2))), np.kron(C, np.ones((2, 2))), 0.01)
+        assert_allclose(w, 0.25)
+        assert_allclose(g, self.of(E, C, 0.01)[1][0])
+        w, g = self.of(np.ones((2, 2)), np.ones((2, 2)))  # nothing but copies: no other view to compare with
+        assert_allclose(g, 1.0, atol=1e-3)
+        assert_allclose(w, 0.5)
 
     def test_one_view(self):
-        found = self.of(np.ones((1, 1)), np.ones((1, 1)))
-        assert (found.doubts, found.weights, found.copies) == ([0.0], [1.0], [1.0])
-
-    def test_views_that_share_half_of_their_edges_are_no_copies(self):
-        C = np.array([[1.0, 0.5], [0.5, 1.0]])
-        assert_allclose(self.of(np.ones((2, 2)), C).copies, 1.0 + 0.5**4)
+        assert self.of(np.ones((1, 1)), np.ones((1, 1))) == ([1.0], [1.0])
 
 
 class TestFusion:
@@ -257,7 +253,8 @@ class TestFusion:
         blocks, rows = cohort(missing)
         w = np.array([0.4, 0.3, 0.2, 0.1])
         found = Fusion.of([Geometry(X) for X in blocks], rows, N, w)
-        assert_allclose(found.geometry.X, naive.side_by_side(blocks, rows, N, w))
+        expected = naive.side_by_side(blocks, rows, N, w)
+        assert_allclose(gram(found.geometry.X), gram(expected), atol=1e-9)
 
     def test_mean_squared_length_is_the_weight(self):
         blocks, rows = cohort()
@@ -268,7 +265,7 @@ class TestFusion:
 
     def test_sparse_views_have_the_same_distances(self):
         blocks, rows = cohort()
-        w = np.full(4, 0.25)
+        blocks, w = [np.abs(X) for X in blocks], np.full(4, 0.25)  # profiles, which are not decorrelated
         dense = Fusion.of([Geometry(X) for X in blocks], rows, N, w).geometry
         sparse = Fusion.of([Geometry(sp.csr_array(X)) for X in blocks], rows, N, w).geometry
         assert_allclose(sparse.squared_distances, dense.squared_distances, atol=1e-9)
@@ -300,10 +297,10 @@ class TestSharedGraph:
     @pytest.mark.parametrize("missing", [False, True])
     def test_equals_the_naive_graph(self, missing):
         found, blocks, rows = shared_graph(missing)
-        doubts, w, copies, M, *_ = naive_weft(blocks, rows)
+        w, g, M, *_ = naive_weft(blocks, rows)
         assert_allclose(found.reliability.weights, w, atol=1e-9)
-        assert_allclose(found.reliability.doubts, doubts, atol=1e-9)
-        assert_allclose(found.reliability.copies, copies, atol=1e-9)
+        labels = provisional_clusters(found.walk.Z, K)
+        assert_allclose(found.reliability.votes, naive.votes(blocks, rows, labels, g), atol=1e-7)
         assert_allclose(found.degrees, M.sum(axis=1), atol=1e-9)
         assert_allclose(found.M.toarray(), naive.normalised(M), atol=1e-9)
         assert_allclose(gram(found.walk.Z), gram(naive.walk(naive.normalised(M), 7, 12.0, 4.5)[0]), atol=1e-7)
@@ -331,9 +328,10 @@ class TestSharedGraph:
                 * np.array([naive.neighbour_edges(x, X, 6, scale, degrees) for x in new[a]])
             )
         side = naive.side_by_side(blocks, rows, N, found.reliability.weights)
-        moved = [
-            (new[a] - X.mean(axis=0)) * part.factor
-            for a, (X, part) in enumerate(zip(blocks, found.fusion.parts, strict=True))
+        ends = np.cumsum([0, *(X.shape[1] for X in blocks)])
+        moved = [  # the linear map from features to the training samples' coordinates, by least squares
+            (new[a] - X.mean(axis=0)) @ np.linalg.lstsq(X - X.mean(axis=0), side[:, i:j], rcond=None)[0]
+            for a, (X, (i, j)) in enumerate(zip(blocks, itertools.pairwise(ends), strict=True))
         ]
         _, scale, degrees = naive.neighbour_graph(side, 6)
         fused = np.array([naive.neighbour_edges(x, side, 6, scale, degrees) for x in np.hstack(moved)])
@@ -365,13 +363,13 @@ class TestDiffusion:
     def test_parameters_that_are_left_open(self, n, k, count):
         assert Diffusion().shape(n, k) == WalkShape(count, 3 * k, 12.0, 1.5 * k)
         assert Diffusion(4, 6.0, 11).shape(n, k) == WalkShape(4, 11, 6.0, 1.5 * k)
-        assert Diffusion().share == 0.5
+        assert Diffusion().share == 0.75
 
     @pytest.mark.parametrize("share", [None, 0.0, 0.2, 1.0])
     def test_kernel_equals_the_naive_one(self, share):
         found, blocks, rows = shared_graph(missing=True)
         kernel = Diffusion(6, 12.0, 7) if share is None else Diffusion(6, 12.0, 7, share)
-        share = 0.5 if share is None else share
+        share = 0.75 if share is None else share
         *_, M, _, _, graphs, _ = naive_weft(blocks, rows)
         M = naive.normalised(M)
         for a, X in enumerate(blocks):
@@ -416,15 +414,13 @@ def test_a_default_fit_weighs_views_by_the_naive_weights():
     Z = [naive.walk(S, 9, 12.0, 4.5)[0] for S in graphs]
     pairs = [[naive.mutual(Z[a], Z[b], K) for b in range(4)] for a in range(4)]
     E, null = ([[pair[i] for pair in row] for row in pairs] for i in range(2))
-    doubts, w, copies = naive.view_reliability(
-        E, null, [[naive.overlap(S, T) for T in graphs] for S in graphs]
-    )
+    w, g = naive.view_reliability(E, null, [[naive.overlap(S, T) for T in graphs] for S in graphs])
     reliability = model.fitted_model_.problem.reliability(K)
     assert_allclose(reliability.weights, w, atol=1e-9)
-    assert_allclose(reliability.doubts, doubts, atol=1e-9)
-    assert_allclose(reliability.copies, copies, atol=1e-9)
+    labels = provisional_clusters(model.fitted_model_.problem.shared_graph.walk.Z, K)
+    assert_allclose(reliability.votes, naive.votes(scaled, rows, labels, g), atol=1e-7)
     fused = naive.neighbour_graph(naive.side_by_side(scaled, rows, N, w), 7)[0]
     M = naive.normalised(naive.combined_graph(graphs, rows, N, w, fused))
     for a, view in enumerate(model.fitted_model_.problem.views):
-        expected = naive.walk(0.5 * graphs[a] + 0.5 * M, 9, 12.0, 4.5)[0]
+        expected = naive.walk(0.25 * graphs[a] + 0.75 * M, 9, 12.0, 4.5)[0]
         assert_allclose(gram(view.kernel.operator.Z), gram(expected), atol=1e-7)

@@ -36,7 +36,7 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
         happens with long, thin clusters.
     rank : int, optional
         Number of eigenpairs. If None, three times the number of clusters.
-    share : float, default=0.5
+    share : float, default=0.75
         Weight of the shared graph; 0 uses the graph of the view alone.
 
     Notes
@@ -56,7 +56,11 @@ class Diffusion(StoredParameters, tag="kernel.diffusion"):
     """
 
     def __init__(
-        self, n_neighbors: int | str = "auto", time: float = 12.0, rank: int | None = None, share: float = 0.5
+        self,
+        n_neighbors: int | str = "auto",
+        time: float = 12.0,
+        rank: int | None = None,
+        share: float = 0.75,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.time = time

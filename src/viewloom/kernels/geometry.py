@@ -14,7 +14,9 @@ from sklearn.neighbors import NearestNeighbors
 from viewloom.kernels.neighbours import (
     approximate_neighbours,
     fits_single,
+    fits_table,
     nearest_in_single,
+    nearest_others,
     nearest_to_few,
 )
 from viewloom.kernels.operators import Factored, dense
@@ -112,6 +114,8 @@ class Geometry(Stored, tag="geometry"):
                 f"View {self.name!r} has {self.size} samples; the exact search for neighbours compares all "
                 "pairs. For a faster search: pip install viewloom[scale]."
             )
+        if fits_table(self.X, count):
+            return nearest_others(self.X, count)
         return self._compared(count)
 
     def _compared(self, count: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Nearest neighbours: exact in single precision, or approximate for very many samples."""
+"""Nearest neighbours: exact from products of all pairs, or approximate for very many samples."""
 
 from __future__ import annotations
 
@@ -15,6 +15,36 @@ GROUP = 16  # samples per group, of which the nearest is found first
 RECALL, RECALL_SAMPLE = 0.98, 500  # least share of true neighbours found, on a sample of this size
 CLOSE = 1e-4  # relative to a squared length; smaller squared distances are computed from differences
 CELL_SAMPLE = 64  # training samples per cell for faiss
+TABLE_ROWS = 3000  # number of samples up to which the products of all pairs are stored
+TREE_FEATURES = 15  # number of features up to which a search tree is faster
+
+
+def fits_table(X: Any, count: int) -> bool:
+    """Whether `nearest_others` can be used, and is faster than a tree."""
+    if not isinstance(X, np.ndarray):
+        return False
+    return X.shape[1] > TREE_FEATURES and GROUP * (count + 1) <= len(X) <= TABLE_ROWS
+
+
+def nearest_others(X: Array, count: int) -> tuple[Array, Array]:
+    """Distances and positions of the nearest other rows of X, in double precision.
+
+    ``||y||^2 / 2 - <x, y>`` has the order of the distances. The products of all pairs are symmetric, so that
+    BLAS computes half of them. Distances that would lose digits are computed from differences.
+    """
+    n, surplus = len(X), -len(X) % GROUP
+    X = np.pad(X.astype(np.float64, copy=False), ((0, surplus), (0, 0)))
+    table = X @ X.T
+    lengths = table.diagonal().copy()
+    np.subtract(np.where(np.arange(len(X)) < n, lengths / 2.0, np.inf), table, out=table)
+    np.fill_diagonal(table, np.inf)
+    least, positions = least_in_rows(table[:n], count)
+    squares = 2.0 * least + lengths[:n, None]
+    close = (squares < CLOSE * lengths[:n, None]).any(axis=1)
+    distances = np.sqrt(np.maximum(squares, 0.0, out=squares))
+    if close.any():
+        distances[close], positions[close] = _sorted_distances(X[:n][close], X, positions[close])
+    return distances, positions
 
 
 def fits_single(X: Any, Y: Any, count: int) -> bool:

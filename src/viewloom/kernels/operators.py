@@ -176,7 +176,7 @@ class Factored(Stored, tag="factor", fields=("Z",)):
     def lift(self, M: Array) -> Array:
         """``G K = M Z^T``, in the precision of ``Z``."""
         M = M.astype(self.Z.dtype, copy=False)
-        return np.asarray((self.Z @ M.T).T) if sp.issparse(self.Z) else M @ self.Z.T
+        return M @ self.Z.T if isinstance(self.Z, np.ndarray) else np.asarray((self.Z @ M.T).T)
 
     def codebook(self, Pt: Array) -> Array:
         """``P^T Z``, which is sufficient for new samples."""
@@ -184,9 +184,9 @@ class Factored(Stored, tag="factor", fields=("Z",)):
 
     def diagonal(self) -> Array:
         """Diagonal of the matrix."""
-        if sp.issparse(self.Z):
-            return np.asarray(self.Z.multiply(self.Z).sum(axis=1)).ravel()
-        return np.einsum("ij,ij->i", self.Z, self.Z)
+        if isinstance(self.Z, np.ndarray):  # faster than issparse, which counts for few rows
+            return np.einsum("ij,ij->i", self.Z, self.Z)
+        return np.asarray(self.Z.multiply(self.Z).sum(axis=1)).ravel()
 
     def features(self, rank: int) -> Array:
         """Factor of the best approximation of this rank (n x rank)."""
@@ -272,7 +272,7 @@ class Cross:
 
     def lift(self, M: Array) -> Array:
         """``P^T K`` of new samples from a codebook."""
-        return np.asarray((self.rows @ M.T).T) if sp.issparse(self.rows) else M @ self.rows.T
+        return M @ self.rows.T if isinstance(self.rows, np.ndarray) else np.asarray((self.rows @ M.T).T)
 
     def diagonal(self) -> Array:
         """``k(x, x)`` of new samples."""

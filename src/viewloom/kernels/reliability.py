@@ -15,12 +15,10 @@ from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
 RELIABILITY_ROUNDS = 30
-GATE = 4.0  # standard deviations under chance at which a view has half of the full weight
+GATE = 3.0  # standard deviations under chance at which a view has half of the full weight
+STEEPNESS = 4  # power of the gate: twice the bound counts nearly in full
 LEAST_AGREEMENT = 0.01  # the same bound for many samples, where any agreement is significant
-MOST_DOUBTS = 1.5  # of a view of noise, in losses of a single cluster
 LEAST_WEIGHT = 1e-4  # of a view relative to the full weight: its edges keep lone samples connected
-
-COPY_POWER = 4  # views that share half of their edges hardly count as copies
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +37,10 @@ class Structure:
         r = max(n_clusters - 1, 1)
         keep = values[-r:] > 1e-10 * max(values[-1], 1e-300)
         return cls(Y, np.asarray(Y @ (V[:, -r:][:, keep] / np.sqrt(values[-r:][keep]))), values.clip(0.0))
+
+    def without(self, directions: Array) -> Array:
+        """The features without what orthonormal directions explain."""
+        return np.asarray(self.Y - directions @ (directions.T @ self.Y))
 
     def explained_by(self, other: Structure) -> tuple[float, float]:
         """Share of the structure that another one explains, and its standard deviation under chance.
@@ -91,14 +93,20 @@ class Agreement:
         return cls(E, null, known)
 
     def mean(self, A: Array) -> tuple[Array, Array]:
-        """Mean agreement of each view with others by the weights ``A``, and the bound of the gate.
+        """Mean agreement of each view with others by the weights ``A``, and its deviation under chance.
 
         A view that can be compared with no other one agrees completely.
         """
         support = A.sum(axis=1)
         A = A / np.maximum(support, 1e-12)[:, None]
         e = np.where(support > 1e-6, (self.E * A).sum(axis=1), 1.0)
-        return e, np.maximum(GATE * (self.null * A).sum(axis=1), LEAST_AGREEMENT)
+        return e, (self.null * A).sum(axis=1)
+
+    @staticmethod
+    def gate(e: Array, null: Array) -> Array:
+        """Gate at chance for agreements and their standard deviations under chance: 0 is noise, 1 is full."""
+        epsilon = np.maximum(GATE * null, LEAST_AGREEMENT)
+        return np.asarray(e**STEEPNESS / (e**STEEPNESS + epsilon**STEEPNESS))
 
 
 def overlap(graphs: list[Any], rows: list[Array]) -> Array:
@@ -127,34 +135,84 @@ def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
 
 
 @dataclass(frozen=True)
-class Reliability(Stored, tag="reliability", fields=("doubts", "weights", "copies")):
+class Reliability(Stored, tag="reliability", version=2, fields=("weights", "votes")):
     """Reliability of each view, judged by its agreement with the other views."""
 
-    doubts: Array  # from 1/2 to 3/2: the smaller, the more it agrees with others; 0 for a single view
     weights: Array  # weight of its edges in the shared graph
-    copies: Array  # number of near-duplicates of the view, itself included
+    votes: Array  # in the objective (see `viewloom.kernels.votes.shared_votes`)
+
+    @classmethod
+    def upgraded(cls, state: dict[str, Any], version: Any) -> dict[str, Any]:
+        """Version 1 had numbers of copies; votes are only used to fit again."""
+        if version != 1:
+            return super().upgraded(state, version)
+        return {"weights": state["weights"], "votes": 1.0 / np.asarray(state["copies"])}
 
 
-def view_reliability(agreement: Agreement, C: Array) -> Reliability:
-    """Reliability of each view, from the agreement and the overlap ``C`` of views.
+def reliability_of(
+    Z: list[Array], graphs: list[Any], rows: list[Array], n_clusters: int
+) -> tuple[Array, Array]:
+    """Weight and gate of each view from diffusion features and neighbour graphs of its samples."""
+    return view_reliability(Agreement.of(Z, rows, n_clusters), overlap(graphs, rows))
+
+
+def dependence(
+    Z: list[Array], rows: list[Array], n_clusters: int, weights: Array, agreement: Agreement
+) -> Array:
+    """Share of the agreement of two views that no other reliable view confirms (v x v, ones on the diagonal).
+
+    Two readings of one organ agree in more than the clusters. With the k - 1 directions that the other views
+    have in common taken out of both, two views that share the clusters only no longer agree, such readings
+    do: the share is the agreement that is left, divided by all agreement. It counts as far as the agreement
+    is above chance and as other views are reliable; with two views nobody else could confirm, and it is 0.
+
+    Two precise views beside a noisy one look the same as two readings of one organ beside an independent
+    view. The share is therefore used to report agreement, and not to weight views.
+    """
+    v, n = len(Z), 1 + max(int(where.max()) for where in rows)
+    D = np.eye(v)
+    if v == 2:
+        return D
+    every = [_spread_leading(Z[c], rows[c], n, n_clusters) * np.sqrt(weights[c]) for c in range(v)]
+    for a, b in combinations(range(v), 2):
+        others = [c for c in range(v) if c not in (a, b)]
+        if agreement.known[a, b] and agreement.E[a, b] > 0.0:
+            credit = min(float(weights[others].max() / max(weights[a], weights[b])), 1.0)
+            both, at_a, at_b = np.intersect1d(rows[a], rows[b], assume_unique=True, return_indices=True)
+            confirmed = Structure.of(np.hstack([every[c][both] for c in others]), n_clusters).leading
+            left = [Structure.of(Z[c][at], n_clusters).without(confirmed) for c, at in ((a, at_a), (b, at_b))]
+            beyond = mutual(*(Structure.of(Y, n_clusters) for Y in left))[0]
+            share = min(beyond / agreement.E[a, b], 1.0)
+            D[a, b] = D[b, a] = share * credit * float(agreement.gate(agreement.E, agreement.null)[a, b])
+    return D
+
+
+def _spread_leading(Z: Array, rows: Array, n: int, n_clusters: int) -> Array:
+    """Leading directions of a view among all samples (n x (k - 1)), zero for samples without the view."""
+    leading = Structure.of(Z, n_clusters).leading
+    found = np.zeros((n, leading.shape[1]))
+    found[rows] = leading
+    return found
+
+
+def view_reliability(agreement: Agreement, C: Array) -> tuple[Array, Array]:
+    """Weight of each view's edges and its gate, from the agreement and the overlap ``C`` of views.
 
     ``e_a = sum_b A_ab E_ab / sum_b A_ab`` with ``A_ab = (1 - C_ab) w_b`` is the mean agreement of a view with
-    other reliable views, and ``g_a = e_a^2 / (e_a^2 + epsilon_a^2)`` a gate at chance: ``epsilon_a`` is a few
+    other reliable views, and ``g_a = e_a^4 / (e_a^4 + epsilon_a^4)`` a gate at chance: ``epsilon_a`` is three
     standard deviations of ``e_a`` under chance. The edges of a view have the weight ``w_a ~ g_a``, divided
     among near-duplicates: views that agree with others clearly better than by chance have nearly equal
     weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are iterated to a
-    fixed point. The doubts are ``3/2 - g_a (1 + e_a) / 2``: the smaller they are, the more weight the view
-    with the smallest loss takes, and with it the consensus.
+    fixed point.
     """
     v = len(C)
+    w, g = np.full(v, 1.0 / v), np.ones(v)
     if v == 1:
-        return Reliability(np.zeros(1), np.ones(1), np.ones(1))
+        return w, g
     independent = np.where(agreement.known, np.clip(1.0 - C, 0.0, None), 0.0)
     np.fill_diagonal(independent, 0.0)
-    w, e, g = np.full(v, 1.0 / v), np.ones(v), np.ones(v)
     for _ in range(RELIABILITY_ROUNDS):
-        e, epsilon = agreement.mean(independent * w)
-        g = e**2 / (e**2 + epsilon**2)
+        g = agreement.gate(*agreement.mean(independent * w))
         w = np.maximum(g, LEAST_WEIGHT) / C.sum(axis=1)
         w /= w.sum()
-    return Reliability(MOST_DOUBTS - g * (1.0 + np.minimum(e, 1.0)) / 2.0, w, (C**COPY_POWER).sum(axis=1))
+    return w, g

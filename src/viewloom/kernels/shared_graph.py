@@ -14,10 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from viewloom.data.matrix import concatenated
+from viewloom.kernels.decorrelation import can_be_decorrelated, decorrelation
 from viewloom.kernels.geometry import FEW_ROWS, CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, FittedKNN, scale_both_sides
 from viewloom.kernels.operators import Factored, scaled, top_eigenpairs, unit_rows
-from viewloom.kernels.reliability import Agreement, Reliability, overlap, spread, view_reliability
+from viewloom.kernels.reliability import Reliability, reliability_of, spread
+from viewloom.kernels.votes import provisional_clusters, shared_votes
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
@@ -26,6 +28,8 @@ FUSED = 0.25  # share of the graph of the concatenated features
 LONGEST_WALK = 300.0
 
 LEAST_EIGENVALUE = 0.05  # directions that decay faster are not extended to new samples
+
+COMPLETE = 1e-5  # difference from one up to which the weights of the views of a sample add up to one
 
 ROUNDING = 10.0  # a variance below this many units in the last place of the mean square counts as zero
 
@@ -116,17 +120,17 @@ class SharedGraph(
             KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
         ]
         Z = [own.walk(graph.S).Z for own, graph in zip(shapes, graphs, strict=True)]
-        reliability = view_reliability(
-            Agreement.of(Z, rows, n_clusters), overlap([graph.S for graph in graphs], rows)
-        )
+        weights, gate = reliability_of(Z, [graph.S for graph in graphs], rows, n_clusters)
         fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
-            fusion = Fusion.of(geometries, rows, n, reliability.weights)
+            fusion = Fusion.of(geometries, rows, n, weights)
             fused = KNN(shape.n_neighbors).fit(fusion.geometry)
         edges, places = {a: graph.S for a, graph in enumerate(graphs)}, dict(enumerate(rows))
-        W = combined_graph(reliability.weights, edges, (places, rows), (n, n), fused and fused.S)
+        W = combined_graph(weights, edges, (places, rows), (n, n), fused and fused.S)
         M, degrees = normalised(W)
-        return cls(rows, n, graphs, reliability, fusion, fused, degrees, M, shape.walk(M))
+        walk = shape.walk(M)
+        votes = shared_votes(gate, geometries, rows, provisional_clusters(walk.Z, n_clusters))
+        return cls(rows, n, graphs, Reliability(weights, votes), fusion, fused, degrees, M, walk)
 
     def within(self, view: int) -> Any:
         """``M`` restricted to the samples of a view."""
@@ -194,7 +198,10 @@ def common_shape(shapes: list[WalkShape]) -> WalkShape:
 
 @dataclass(frozen=True, eq=False)
 class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
-    """Concatenated features: each view centred, of mean squared length one, times the root of its weight."""
+    """Concatenated features: views decorrelated, of mean squared length one, times the root of their weight.
+
+    Sparse views, profiles and views with few samples are only centred (see `viewloom.kernels.decorrelation`).
+    """
 
     weights: Array
     parts: list[Part]
@@ -247,27 +254,33 @@ def stretched(
     seen = np.zeros(n)
     for a, where in rows.items():
         seen[where] += weights[a]
-    if np.allclose(seen, 1.0):
+    if np.abs(seen - 1.0).max() < COMPLETE:
         return side
     full = 1.0 / np.sqrt(np.maximum(seen, 1e-3))
     return scaled(side, full)
 
 
 @dataclass(frozen=True)
-class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse")):
-    """Centre and factor of one view in the concatenated features."""
+class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse", "root")):
+    """Centre and factor of one view in the concatenated features, and the map that decorrelates them."""
 
     centre: Array
     factor: float
     sparse: bool  # sparse views are not centred, which changes no distance between samples that have them
+    root: Array | None = None  # d x d; None if not decorrelated, as in models of earlier versions
 
     @classmethod
     def of(cls, X: Any, weight: float) -> Part:
-        """Centre and factor of a view; the factor is zero if the view is constant up to rounding."""
+        """Centre, map and factor of a view; the factor is zero if the view is constant up to rounding."""
         mean, squares = np.asarray(X.mean(axis=0)).ravel(), float(Factored(X).diagonal().mean())
         variance = squares - float(mean @ mean)
-        varies = variance > ROUNDING * np.finfo(X.dtype).eps * squares
-        return cls(mean, float(np.sqrt(weight / variance)) if varies else 0.0, sp.issparse(X))
+        if not variance > ROUNDING * np.finfo(X.dtype).eps * squares:
+            return cls(mean, 0.0, sp.issparse(X))
+        centred = np.asarray(X - mean, dtype=np.float64) if can_be_decorrelated(X) else None
+        root = None if centred is None else decorrelation(centred)
+        if centred is not None and root is not None:
+            variance = float(Factored(centred @ root).diagonal().mean())
+        return cls(mean, float(np.sqrt(weight / variance)), sp.issparse(X), root)
 
     def placed(self, X: Any | None, rows: Array | None, n: int) -> Any:
         """Scaled view with n rows, zero for samples without the view."""
@@ -275,8 +288,13 @@ class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse")):
         if X is None or rows is None:
             return sp.csr_array(shape) if self.sparse else np.zeros(shape)
         if not self.sparse:
+            centred = np.asarray(X - self.centre, dtype=np.float64)
+            own = centred if self.root is None else centred @ self.root
+            own *= self.factor
+            if len(rows) == n:
+                return own
             block = np.zeros(shape)
-            block[rows] = (X - self.centre) * self.factor
+            block[rows] = own
             return block
         put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
         return sp.csr_array(put @ X * self.factor)
