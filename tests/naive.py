@@ -1,6 +1,7 @@
 """The paper, transcribed loop by loop: slow, and only here to be compared with."""
 
 import numpy as np
+from sklearn.covariance import ledoit_wolf_shrinkage
 
 
 def kernel_matrix(X, kind, sigma=None, degree=2, coef0=1.0):
@@ -146,27 +147,66 @@ def overlap(S, T):
 
 
 def view_reliability(E, null, C, rounds=30):
-    """Doubts, weights and numbers of copies."""
+    """Weights and gates."""
     v = len(E)
     w = [1 / v] * v
     for _ in range(rounds):
-        e, g = [], []
+        g = []
         for a in range(v):
             A = [w[b] * max(1 - C[a][b], 0) if b != a else 0 for b in range(v)]
-            e.append(sum(A[b] * E[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 1.0)
+            e = sum(A[b] * E[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 1.0
             chance = sum(A[b] * null[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 0.0
-            g.append(e[a] ** 2 / (e[a] ** 2 + max(4 * chance, 0.01) ** 2))
+            g.append(e**4 / (e**4 + max(3 * chance, 0.01) ** 4))
         raw = [max(g[a], 1e-4) / sum(C[a]) for a in range(v)]
         w = [r / sum(raw) for r in raw]
-    doubts = [1.5 - g[a] * (1 + min(e[a], 1)) / 2 for a in range(v)]
-    return doubts, w, [sum(C[a][b] ** 4 for b in range(v)) for a in range(v)]
+    return w, g
+
+
+def resemblance(X, Y, labels):
+    """Root of the correlation of similarities in two views, means of pairs of clusters subtracted."""
+    n = len(labels)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    left = []
+    for V in (X - X.mean(axis=0), Y - Y.mean(axis=0)):
+        kinds = {}
+        for i, j in pairs:
+            kinds.setdefault((labels[i], labels[j]), []).append(V[i] @ V[j])
+        left.append([V[i] @ V[j] - np.mean(kinds[labels[i], labels[j]]) for i, j in pairs])
+    one, other = map(np.array, left)
+    r = one @ other / np.sqrt((one @ one) * (other @ other))
+    return np.sqrt(max(r - n**-0.5, 0) / (1 - n**-0.5))
+
+
+def votes(blocks, rows, labels, g):
+    """Gates divided by the number of copies and by the sum of all resemblances, copies counted once."""
+    v = len(blocks)
+    R = np.eye(v)
+    for a in range(v):
+        for b in range(v):
+            both = np.intersect1d(rows[a], rows[b])
+            if a != b:
+                one = blocks[a][np.searchsorted(rows[a], both)]
+                other = blocks[b][np.searchsorted(rows[b], both)]
+                R[a, b] = resemblance(one, other, labels[both])
+    m = [sum(R[a][b] ** 32 for b in range(v)) for a in range(v)]
+    kept = [0.75 + 0.25 / sum(R[a][b] / m[b] for b in range(v)) for a in range(v)]
+    return [max(g[a], 0.05) * kept[a] / m[a] for a in range(v)]
+
+
+def decorrelated(X):
+    """Centred features, directions of more than the mean of the shrunk variances reduced to it."""
+    s = ledoit_wolf_shrinkage(X - X.mean(axis=0), assume_centered=True)
+    S = np.cov(X.T, bias=True)
+    m = np.trace(S) / len(S)
+    values, V = np.linalg.eigh((1 - s) * S + s * m * np.eye(len(S)))
+    return (X - X.mean(axis=0)) @ V @ np.diag([min(1.0, np.sqrt(m / value)) for value in values]) @ V.T
 
 
 def side_by_side(blocks, rows, n, weights):
-    """Views centred, of mean squared length one, times root weight; stretched where one is absent."""
+    """Views decorrelated, of mean squared length one, times root weight; stretched where one is absent."""
     parts, seen = [], np.zeros(n)
     for X, where, w in zip(blocks, rows, weights, strict=True):
-        centred = X - X.mean(axis=0)
+        centred = decorrelated(X)
         length = np.mean([x @ x for x in centred])
         part = np.zeros((n, X.shape[1]))
         for x, i in zip(centred, where, strict=True):

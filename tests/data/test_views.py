@@ -657,15 +657,19 @@ REFUSED = {
     "no features": (lambda: Views({"a": LEAKY, "b": LEAKY[:, :0]}), r"View 'b': .*0 feature\(s\)"),
     "no columns": (lambda: Views({"a": LEAKY, "b": table()[[]]}), r"View 'b': .*0 feature\(s\)"),
     "text column": (
-        lambda: Views({"a": table(site=IDS)}),
-        "View 'a' has 1 columns that are not numeric: 'site'.*get_dummies",
+        lambda: check_trainable(Views({"a": table(site=IDS)}), 2),
+        "View 'a': text column 'site' has 4 different values in 4 rows, like an identifier",
+    ),
+    "numbers as text": (
+        lambda: Views({"a": table(site=[*IDS[:3], "7"])}),
+        "View 'a' has 1 columns that are not numeric: 'site'.*astype",
     ),
     "text in an object column": (
         lambda: Views({"a": table(with_cell(ID))}),
         "View 'a' has 1 columns that are not numeric: 'mass'",
     ),
-    "category column": (
-        lambda: Views({"a": table(site=pd.Categorical(IDS))}),
+    "categories that are dates": (
+        lambda: Views({"a": table(site=pd.Categorical(pd.to_datetime(["2020-01-01"] * 4)))}),
         "View 'a' has 1 columns that are not numeric: 'site'",
     ),
     "date column": (
@@ -677,7 +681,7 @@ REFUSED = {
         "View 'a' has 1 columns that are not numeric: 'signal'",
     ),
     "many bad columns": (
-        lambda: Views({"a": pd.DataFrame({f"c{j}": IDS for j in range(9)})}),
+        lambda: Views({"a": pd.DataFrame({f"c{j}": LEAKY[:, 0] + 1j for j in range(9)})}),
         "View 'a' has 9 columns that are not numeric: 'c0', .* and 4 more",
     ),
     "duplicate feature names": (

@@ -29,6 +29,13 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 K, N = 4, 3000
+PRELOADED = [
+    "distributed",
+    "dask.dataframe",
+    "sklearn.cluster",
+    "viewloom.solver.dask_team",
+    "viewloom.models.fitted",
+]
 LOCAL = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
@@ -42,8 +49,16 @@ def local_client(n_workers, **settings):
         yield client
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forked_workers():
+    """Workers come from a process that has imported what they need, which takes seconds each otherwise."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        distributed.utils.get_mp_context().set_forkserver_preload(PRELOADED)
+        yield
+
+
 @pytest.fixture(scope="module")
-def two_workers():
+def two_workers(forked_workers):
     with local_client(2) as client:
         yield client
 

@@ -9,11 +9,12 @@ from viewloom.kernels.operators import Explicit, Factored
 from viewloom.solver.objective import (
     Calibration,
     Terms,
+    charge_of,
     explained_range,
     objective,
     reconstruction,
-    shared_vote,
 )
+from viewloom.solver.updates import update_beta
 
 rng = np.random.default_rng(0)
 Z = rng.standard_normal((12, 4)) + 0.5
@@ -49,28 +50,35 @@ class TestExplainedRange:
         assert_allclose(span, ((Z - Z.mean(axis=0)) ** 2).sum())
 
 
-class TestSharedVote:
-    @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 2.0, 3.5])
+class TestCharge:
+    @pytest.mark.parametrize("gamma", [0.0, 1.5, 2.0, 3.5])
     def test_copies_cost_together_what_one_costs(self, gamma):
         m, beta, q = 3.0, 0.6, 1.7
-        c = shared_vote(np.array([m]), gamma)[0]
+        c = charge_of(np.array([1.0 / m]), gamma)[0]
         assert_allclose(m * c * (beta / m) ** gamma * q, beta**gamma * q)
         assert_allclose(c, m ** (gamma - 1.0))
 
+    @pytest.mark.parametrize("gamma", [1.5, 2.0, 3.5])
+    def test_weights_are_in_proportion_to_votes(self, gamma):
+        votes = np.array([1.0, 0.5, 0.05])
+        assert_allclose(update_beta(1.3 * charge_of(votes, gamma), gamma), votes / votes.sum())
+
+    @pytest.mark.parametrize("gamma", [0.1, 0.5, 1.0])
+    def test_a_view_of_noise_is_not_the_one_that_takes_all(self, gamma):
+        assert_allclose(update_beta(charge_of(np.array([0.05, 0.8]), gamma), gamma), [0.0, 1.0])
+
     def test_large_gamma_does_not_overflow(self):
-        assert_allclose(shared_vote(np.array([2.0]), 1e6), 2.0**50)
-        assert_allclose(shared_vote(np.array([2.0]), 51.0), 2.0**50)
-        assert_allclose(shared_vote(np.array([2.0]), 50.0), 2.0**49)
+        assert_allclose(charge_of(np.array([0.5]), 1e6), 2.0**50)
+        assert_allclose(charge_of(np.array([0.5]), 51.0), 2.0**50)
+        assert_allclose(charge_of(np.array([0.5]), 50.0), 2.0**49)
 
 
 class TestCalibration:
-    given = Calibration(
-        np.array([1.0, 2.0]), np.array([4.0, 5.0]), np.array([0.25, 0.5]), np.array([1.0, 3.0])
-    )
+    given = Calibration(np.array([1.0, 2.0]), np.array([4.0, 5.0]), 0.5, np.array([1.0, 3.0]))
 
     def test_by_hand(self):
-        assert_allclose(self.given(np.array([9.0, 7.0])), [2.0 + 0.25, 3.0 * (1.0 + 0.5)])
-        assert_allclose(self.given(np.array([0.5, 1.0])), [0.25, 1.5])  # never below zero
+        assert_allclose(self.given(np.array([9.0, 7.0])), [2.0 + 0.5, 3.0 * (1.0 + 0.5)])
+        assert_allclose(self.given(np.array([0.5, 1.0])), [0.5, 1.5])  # never below zero
         assert_allclose(self.given.slope, [0.25, 0.6])
 
     def test_slope_is_the_derivative(self):
@@ -83,11 +91,11 @@ class TestCalibration:
         assert_allclose(Calibration.identity(3).slope, 1.0)
 
     def test_constants_of_each_view(self):
-        doubts, charge = np.array([0.1, 0.2]), np.array([1.0, 2.0])
-        found = Calibration.of([Explicit(GRAM), Factored(Z[:, :2])], 3, doubts, charge)
+        charge = np.array([1.0, 2.0])
+        found = Calibration.of([Explicit(GRAM), Factored(Z[:, :2])], 3, charge)
         expected = np.array([naive.explained_range(K, 3) for K in (GRAM, Z[:, :2] @ Z[:, :2].T)])
         assert_allclose(np.column_stack([found.offset, found.scale]), expected, atol=1e-9)
-        assert_allclose(found(expected.sum(axis=1)), charge * (1.0 + doubts))
+        assert_allclose(found(expected.sum(axis=1)), 2.0 * charge)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 1.0])

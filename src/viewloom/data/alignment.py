@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from viewloom.data.checks import check_size
 from viewloom.data.matrix import LARGEST, Block, largest_entry
+from viewloom.data.mixed import MixedBlock, check_levels, numbers
 from viewloom.data.naming import listed, name_text
 from viewloom.data.views import SPLIT_BY_VIEWS, Views, is_multiview, is_numbered, numbered_names
 from viewloom.runtime.errors import InputError
@@ -28,6 +29,9 @@ def check_trainable(views: Views, n_clusters: int) -> None:
         rows = views.rows(a)
         X = X if len(rows) == n else X[rows]
         check_size(X, name)
+        if isinstance(X, MixedBlock):
+            check_levels(X)
+        X = numbers(X)
         spread = largest_entry(X.max(axis=0) - X.min(axis=0))
         if not spread:
             raise InputError(

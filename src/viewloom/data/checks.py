@@ -10,8 +10,15 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from viewloom.data.matrix import LARGEST, Block, largest_entry
+from viewloom.data.mixed import MixedBlock, numbers
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import InputError, InputTypeError
+
+FILL = "Impute them, for example with viewloom.PerView(sklearn.impute.SimpleImputer())"
+FILL_MIXED = (
+    "Fill numbers with a mean or median, and categories with a level, such as "
+    "frame[column].cat.add_categories('missing').fillna('missing')"
+)
 
 
 def check_lengths(blocks: list[Block], names: list[str]) -> None:
@@ -27,7 +34,7 @@ def check_lengths(blocks: list[Block], names: list[str]) -> None:
 
 def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray, allow_nan: bool) -> None:
     """Raise an error for infinite values, and for NaN in observed rows unless `allow_nan`."""
-    values = X.data if sp.issparse(X) else X
+    values = X.data if sp.issparse(X) else numbers(X)
     if np.isfinite(values).all():
         return
     infinite = int(np.isinf(values).sum())
@@ -37,9 +44,8 @@ def check_values(X: Block, present: np.ndarray, name: str, features: np.ndarray,
     if count and not allow_nan:
         raise InputError(
             f"View {name!r} contains NaN in {count} observed rows, in features "
-            f"{listed(features[columns])}. Impute them, for example with "
-            "viewloom.PerView(sklearn.impute.SimpleImputer()), or set the entire row to NaN if "
-            "the sample does not have this view."
+            f"{listed(features[columns])}. {FILL_MIXED if isinstance(X, MixedBlock) else FILL}, or set the "
+            "entire row to NaN if the sample does not have this view."
         )
 
 
@@ -49,14 +55,14 @@ def _stray_nan(X: Block, present: np.ndarray) -> tuple[int, np.ndarray]:
         entries = X.tocoo()
         stray = np.isnan(entries.data)
         return len(np.unique(entries.row[stray])), np.unique(entries.col[stray])
-    missing = np.isnan(X) & present[:, None]
+    missing = np.isnan(numbers(X)) & present[:, None]
     return int(missing.any(axis=1).sum()), np.flatnonzero(missing.any(axis=0))
 
 
 def check_size(X: Block, name: str) -> None:
     """Raise an error for values whose products would overflow."""
     if largest_entry(X) > LARGEST:
-        count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else X) > LARGEST))
+        count = int(np.count_nonzero(np.abs(X.data if sp.issparse(X) else numbers(X)) > LARGEST))
         raise InputError(
             f"View {name!r} contains {count} values beyond {LARGEST:g}, whose products overflow. "
             "Set codes for missing values to NaN, or change its unit."

@@ -64,12 +64,21 @@ def as_pandas(frame: Any) -> pd.DataFrame:
     frame = narwhal(frame)
     if frame.implementation.is_pandas_like():
         return frame.to_pandas()  # type: ignore[no-any-return]
-    table = pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+    table = pd.DataFrame({name: _values(frame[name]) for name in frame.columns})
     schema = getattr(nw.to_native(frame), "schema", None)
     stored = stored_index(schema)
     if stored:
         return table.set_index(stored).rename_axis(index_names(stored))
     return table.set_axis(stored_range(schema, len(table)))
+
+
+def _values(column: nw.Series[Any]) -> Any:
+    """Values of a column; categories stay categories, which in Polars have no order."""
+    if column.dtype not in (nw.Categorical, nw.Enum):
+        return column.to_numpy()
+    if column.implementation.is_pyarrow():
+        return column.to_native().to_pandas()
+    return pd.Series(column.to_list(), dtype="category")
 
 
 def stored_index(schema: Any) -> list[str]:

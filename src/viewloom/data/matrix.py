@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from viewloom.data.frames import LOST_INDEX, as_table
+from viewloom.data.mixed import MixedBlock, is_categorical, mixed_block, numbers
 from viewloom.data.naming import listed, naming_view
 from viewloom.runtime.errors import InputError, InputTypeError
 
-Block = Any  # an ndarray or a csr_array, samples in rows
+Block = Any  # an ndarray, a csr_array or a MixedBlock, samples in rows
 
 FLOATS = [np.float64, np.float32]
 
@@ -44,9 +45,14 @@ def as_view_table(X: Any, name: str) -> Any:
 
 
 def as_block(X: Any, name: str) -> Block:
-    """One view as a numeric two-dimensional array; float32 is kept unless products would overflow."""
+    """One view as a two-dimensional array of numbers; float32 is kept unless products would overflow.
+
+    A table with categorical columns is a `MixedBlock`.
+    """
     if isinstance(X, pd.DataFrame):
-        X = _numeric_frame(X, name)
+        X = _frame_block(X, name)
+    if isinstance(X, MixedBlock):
+        return X
     try:
         X = X if sp.issparse(X) else np.asarray(X)
         _check_kind(X)
@@ -88,7 +94,7 @@ def _canonical(X: Any) -> sp.csr_array:
 
 def largest_entry(X: Block) -> float:
     """The largest absolute value, ignoring NaN."""
-    values = X.data if sp.issparse(X) else X
+    values = X.data if sp.issparse(X) else numbers(X)
     return float(max(np.fmax.reduce(values, None, initial=0.0), -np.fmin.reduce(values, None, initial=0.0)))
 
 
@@ -114,8 +120,8 @@ def _without_values(message: str) -> str:
     return message
 
 
-def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
-    """Values of a table as floats; errors name the columns that are not numeric."""
+def _frame_block(frame: pd.DataFrame, name: str) -> np.ndarray | MixedBlock:
+    """Values of a table; errors name the columns that are neither numeric nor categorical."""
     columns = frame.columns.map(str)
     lost = [column for column in columns if column.startswith("__") and LOST_INDEX.fullmatch(column)]
     if lost:
@@ -127,11 +133,15 @@ def _numeric_frame(frame: pd.DataFrame, name: str) -> np.ndarray:
     if len(repeated):
         raise InputError(f"View {name!r} has duplicate feature names: {listed(list(repeated))}.")
     bad = [column for column, dtype in frame.dtypes.items() if not _is_numeric(dtype, frame, column)]
-    if bad:
+    levelled = [column for column in bad if is_categorical(frame[column])]
+    if len(levelled) < len(bad):
+        others = [column for column in bad if column not in levelled]
         raise InputError(
-            f"View {name!r} has {len(bad)} columns that are not numeric: {listed(bad)}. "
-            "Encode them (for example with pandas.get_dummies) or leave them out."
+            f"View {name!r} has {len(others)} columns that are not numeric: {listed(others)}. Convert them "
+            "to numbers, make them categorical (astype('category')) or leave them out."
         )
+    if levelled:
+        return mixed_block(frame, name)
     if any(pd.api.types.is_object_dtype(dtype) for dtype in frame.dtypes):
         frame = frame.where(frame.notna(), np.nan)  # None and NA among numbers
     single = all(dtype == np.float32 for dtype in frame.dtypes)
@@ -148,13 +158,15 @@ def observed_rows(X: Block) -> np.ndarray:
     """Mask of the observed rows: all rows of a sparse matrix, else those that are not all NaN."""
     if sp.issparse(X):
         return np.ones(X.shape[0], dtype=bool)
-    return np.asarray(~np.isnan(X).all(axis=1))
+    return np.asarray(~np.isnan(numbers(X)).all(axis=1))
 
 
 def scatter_rows(X: Any, rows: np.ndarray, n: int) -> Block:
     """A matrix of n rows with the observed ones in place; other rows are NaN (dense) or empty (sparse)."""
     if len(rows) == n:
         return X
+    if isinstance(X, MixedBlock):
+        return X.scattered(rows, n)
     if sp.issparse(X):
         ones = np.ones(len(rows), dtype=X.dtype)
         return sp.csr_array(sp.csr_array((ones, (rows, np.arange(len(rows)))), (n, len(rows))) @ X)

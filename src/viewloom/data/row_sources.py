@@ -36,6 +36,8 @@ from viewloom.data.frames import (
     stored_range,
 )
 from viewloom.data.matching import match_rows
+from viewloom.data.mixed import MixedBlock
+from viewloom.data.naming import listed
 from viewloom.data.views import Views, is_multiview, named_parts
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
@@ -366,6 +368,14 @@ class LazyFrameRows:
     """Rows of a Dask data frame, by position; index and partition lengths are computed once."""
 
     def __init__(self, frame: Any) -> None:
+        levelled = [
+            str(name) for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)
+        ]
+        if levelled:
+            raise InputError(
+                f"{len(levelled)} columns of a Dask frame are categorical: {listed(levelled)}. compute() it "
+                "first, or store it as Parquet and pass the file."
+            )
         self.index, lengths = dask_index(frame)
         self.array, self.columns = frame.to_dask_array(lengths=lengths), list(frame.columns)
         self.shape, self.chunks, self.dtype = self.array.shape, self.array.chunks, self.array.dtype
@@ -438,7 +448,11 @@ def _taken(source: Any, positions: Array) -> Any:
 
 
 def _at_hand(source: Any) -> bool:
-    return isinstance(source, (np.ndarray, FrameRows, ForeignRows)) or sp.issparse(source) or is_lazy(source)
+    return (
+        isinstance(source, (np.ndarray, FrameRows, ForeignRows, MixedBlock))
+        or sp.issparse(source)
+        or is_lazy(source)
+    )
 
 
 def _in_memory(parts: Sequence[Any]) -> list[Any]:

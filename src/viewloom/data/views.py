@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from os import PathLike
 from typing import Any
@@ -16,6 +17,8 @@ from viewloom.data.frames import is_frame
 from viewloom.data.joining import check_overlap, indexed_by_id, joined_ids
 from viewloom.data.matching import in_order, match_rows, row_index
 from viewloom.data.matrix import Block, as_block, as_view_table, concatenated, observed_rows, scatter_rows
+from viewloom.data.mixed import MixedBlock
+from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.naming import checked_names, name_text
 from viewloom.runtime.errors import InputError, InputTypeError
 
@@ -33,7 +36,8 @@ class Views:
     data : dict, list, Views, array, DataFrame or sparse matrix
         One matrix per view, with samples in rows. The keys of a dict are the names of the views; the
         views of a list are named ``view0``, ``view1``, ...; a single two-dimensional array or DataFrame
-        is one view. A row that is all NaN means that the sample does not have the view.
+        is one view. A row that is all NaN means that the sample does not have the view. Columns of a
+        DataFrame may be categorical: see `encoded`.
     names : list of str, optional
         Names of the views, instead of the keys of a dict or ``view0``, ``view1``, ...
     ids : sequence, optional
@@ -268,6 +272,33 @@ class Views:
         """Concatenate the features of all views: dense, or sparse if any view is sparse."""
         return concatenated(self.blocks)
 
+    def encoded(self) -> Views:
+        """The same samples with numbers instead of categorical columns.
+
+        Numeric columns of views that also have categorical ones are standardised, ordered categories are
+        standardised scores of their ranks, and other categories and text are weighted dummies, so that each
+        column has a total variance of at most 1. `KernelMultiviewNMF` encodes such views itself, with the
+        levels of its training samples; use this method for other estimators and functions, with `scale=None`
+        where they scale. Views of numbers are unchanged.
+
+        Returns
+        -------
+        Views
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> views = Views({"clinical": pd.DataFrame({"age": [60.0, 70.0, 80.0], "sex": ["f", "m", "m"]})})
+        >>> views.encoded().feature_names["clinical"].tolist()
+        ['age', 'sex=f', 'sex=m']
+        """
+        parts = [_encoded(X, self.rows(a)) for a, X in enumerate(self.blocks)]
+        features = {
+            name: self.feature_names[name] if found is None else found
+            for name, (_, found) in zip(self.names, parts, strict=True)
+        }
+        return self.replaced(blocks=[X for X, _ in parts], feature_names=features)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Concatenated features, so that single-view estimators accept Views."""
         X = self.concatenate()
@@ -288,11 +319,26 @@ class Views:
 
     def _rename(self, names: Sequence[str]) -> None:
         old, self.names = self.names, checked_names(list(names), self.n_views)
+        self.blocks = [_renamed(X, name) for X, name in zip(self.blocks, self.names, strict=True)]
         features = [self.feature_names[name] for name in old]
         self.feature_names = {
             new: numbered_names(new, len(found)) if is_numbered(found, name) else found
             for new, name, found in zip(self.names, old, features, strict=True)
         }
+
+
+def _renamed(X: Block, name: str) -> Block:
+    """A block that knows the name of its view, for messages."""
+    return replace(X, name=name) if isinstance(X, MixedBlock) else X
+
+
+def _encoded(X: Block, rows: np.ndarray) -> tuple[Block, np.ndarray | None]:
+    """A block of numbers, and the names of its features if it was mixed."""
+    if not isinstance(X, MixedBlock):
+        return X, None
+    encoder = MixedEncoder.fit(X[rows])
+    block = scatter_rows(encoder.transform(X[rows]), rows, len(X))
+    return block, np.asarray(encoder.names, dtype=object)
 
 
 def is_multiview(data: Any) -> bool:

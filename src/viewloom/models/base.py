@@ -205,10 +205,7 @@ def warn_if_apart(model: Any) -> None:
     groups = components(present)
     if groups.any():
         parts = [np.flatnonzero(groups == g) for g in np.unique(groups)]
-        found = "; ".join(
-            f"{listed([model.view_names_[a] for a in part])} ({present[:, part].any(axis=1).sum()} samples)"
-            for part in parts
-        )
+        found = "; ".join(listed([model.view_names_[a] for a in part]) for part in parts)
         warn_user(
             f"The views form {len(parts)} groups without common samples: {found}. Clusters of one "
             "group cannot be matched with those of another: fit the groups separately, or add samples that "

@@ -7,14 +7,16 @@ There are two kinds: `ExactModel` stores the training samples, `LandmarkModel` s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
+from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.row_sources import Blocks
 from viewloom.data.views import Views
 from viewloom.kernels.geometry import GramGeometry
@@ -22,6 +24,8 @@ from viewloom.kernels.graphs import FittedGaussianGraph
 from viewloom.kernels.linear import FittedLinear
 from viewloom.kernels.pairwise import FittedPairwise
 from viewloom.models.base import as_memberships
+from viewloom.models.column_updates import ColumnUpdates
+from viewloom.models.complete_rows import CompleteRows
 from viewloom.models.fitting import (
     BUILDING,
     Parameters,
@@ -32,17 +36,33 @@ from viewloom.models.fitting import (
     solve_by_landmarks,
     solve_exactly,
 )
-from viewloom.models.importance import linear_importance, permutation_importance
+from viewloom.models.importance import (
+    linear_importance,
+    mixed_levels,
+    mixed_linear_importance,
+    permutation_importance,
+)
 from viewloom.models.landmark_problem import rescale, tied
+from viewloom.models.predictor import Predictor
 from viewloom.models.problem import NewSamples, Problem, consensus_error
+from viewloom.models.scaling import warn_of_unseen
 from viewloom.runtime.errors import InputError
+from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.stored import Stored
 from viewloom.runtime.threads import one_blas_thread, threads_for
 from viewloom.solver.placement import consensus_of
 from viewloom.solver.shard import Shard, ViewMessage
 from viewloom.solver.updates import PROJECTIONS
 
-__all__ = ["ExactModel", "FittedModel", "LandmarkModel", "Parameters", "Placed", "needs_landmarks"]
+__all__ = [
+    "ExactModel",
+    "FittedModel",
+    "LandmarkModel",
+    "Parameters",
+    "Placed",
+    "Predictor",
+    "needs_landmarks",
+]
 
 Array = np.ndarray
 PLACED_ROWS = 2048  # new samples placed at a time, to limit memory
@@ -91,6 +111,7 @@ class FittedModel(Stored):
     """
 
     EXACT: ClassVar[bool]  # whether the training samples are stored
+    placed_rows: ClassVar[int] = PLACED_ROWS
 
     names: list[str]
     features: dict[str, Array]
@@ -152,12 +173,18 @@ class FittedModel(Stored):
         if using is not None:
             return self._memberships_using(views, list(using))
         if isinstance(views, NewSamples):
-            return self.place(views).memberships
+            return as_memberships(self.consensus(views))
+        warn_of_unseen(views, [view.scaler for view in self.problem.views])
         parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
-        return as_memberships(np.hstack([self.place(part).shard.G_star for part in parts]))
+        return as_memberships(np.hstack([self.consensus(self.scaled(part)) for part in parts]))
+
+    def consensus(self, samples: NewSamples) -> Array:
+        """Consensus memberships of scaled samples (k x n)."""
+        return self.place(samples).shard.G_star
 
     def score(self, views: Views) -> float:
         """Negative weighted mean of the calibrated errors of reconstructing views from the consensus."""
+        warn_of_unseen(views, [view.scaler for view in self.problem.views])
         placed = self.place(views)
         pairs = zip(placed.shard.blocks, placed.codebooks, strict=True)
         with self._threads():
@@ -196,17 +223,41 @@ class FittedModel(Stored):
     def importance(self, view: int, rng: np.random.RandomState, n_repeats: int = 1) -> pd.DataFrame:
         """Importance of each feature of a view: see `KernelMultiviewNMF.feature_importance`."""
         name, fitted = self.names[view], self.problem.views[view]
+        if isinstance(fitted.scaler, MixedEncoder):
+            return self._mixed_importance(view, fitted.scaler, rng, n_repeats)
         if isinstance(fitted.kernel, FittedLinear):
             return linear_importance(self.codebooks[view].C.T, self.features[name])
         if isinstance(fitted.geometry, GramGeometry):
             raise InputError(f"View {name!r} is a precomputed kernel: it has no features to rank.")
         return permutation_importance(
-            lambda X: self.memberships(NewSamples.of_one_view(view, X)),
+            self._placing(view),
             fitted.geometry.X,
             self.features[name],
             rng,
             n_repeats,
+            updates=self._column_updates(view),
         )
+
+    def _mixed_importance(
+        self, view: int, encoder: MixedEncoder, rng: np.random.RandomState, n_repeats: int
+    ) -> pd.DataFrame:
+        """Importance of each original column of a view with categorical columns."""
+        fitted = self.problem.views[view]
+        if isinstance(fitted.kernel, FittedLinear):
+            return mixed_linear_importance(self.codebooks[view].C.T, encoder)
+        X, names = fitted.geometry.X, self.features[self.names[view]]
+        place = self._placing(view)
+        frame = permutation_importance(place, X, names, rng, n_repeats, encoder.groups)
+        frame.attrs["levels"] = mixed_levels(place(X), X, encoder)
+        return frame
+
+    def _column_updates(self, view: int) -> ColumnUpdates | None:
+        """The view prepared to permute its columns, if the model allows it."""
+        return None
+
+    def _placing(self, view: int) -> Callable[[Any], Array]:
+        """Memberships of scaled samples that have only one view."""
+        return lambda X: self.memberships(NewSamples.of_one_view(view, X))
 
     def _memberships_using(self, views: Views | NewSamples, using: list[int]) -> Array:
         samples = self.scaled(views) if isinstance(views, Views) else views
@@ -240,7 +291,9 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
     def fit(cls, views: Views, p: Parameters) -> ExactModel:
         """Build the kernels and graphs of the views, and solve."""
         with p.threads(len(views)):
-            return cls.of(build(views, p), views.feature_names, p)
+            with progress_bar("Kernels and graphs", 0, p.verbose == 1):
+                problem = build(views, p)
+            return cls.of(problem, views.feature_names, p)
 
     @classmethod
     def of(
@@ -278,6 +331,26 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
             raise InputError(f"{len(lacking)} views were fitted with theta=0 and have no graph; fit again.")
         with p.threads(self.problem.n):
             return self.of(self.problem, self.features, p)
+
+    def _column_updates(self, view: int) -> ColumnUpdates | None:
+        if self.membership != "simplex":
+            return None
+        return ColumnUpdates.of(self.problem, view, self.codebooks[view], self.sharpness)
+
+    @cached_property
+    def complete_rows(self) -> CompleteRows | None:
+        """The model prepared to place complete samples, if its kernels allow it."""
+        if self.membership != "simplex":
+            return None
+        return CompleteRows.of(self.problem, self.codebooks, self.sharpness)
+
+    def consensus(self, samples: NewSamples) -> Array:
+        """Consensus memberships of scaled samples (k x n); complete ones may take a shorter way."""
+        prepared = self.complete_rows if samples.complete(len(self.names)) else None
+        if prepared is None or not prepared.pays(samples.n):
+            return super().consensus(samples)
+        with self._threads():
+            return prepared.consensus([samples.scaled[a] for a in range(len(self.names))])
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         return self.problem.place(samples, self.codebooks, PROJECTIONS[self.membership], self.sharpness)

@@ -42,7 +42,7 @@ from viewloom.runtime.threads import threads_for
 from viewloom.runtime.user_warnings import warn_user
 from viewloom.solver.convergence import History
 from viewloom.solver.loop import Result, Settings, broadcast, solve
-from viewloom.solver.objective import Calibration, shared_vote
+from viewloom.solver.objective import Calibration, charge_of
 from viewloom.solver.shard import Team, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
 from viewloom.solver.teams import Serial, choose_team
@@ -283,9 +283,8 @@ def settings(operators: Sequence[Any], sigmas: list[float], problem: Problem, p:
 def _calibration(operators: Sequence[Any], problem: Problem, p: Parameters) -> Calibration:
     if not p.calibrate:
         return Calibration.identity(len(operators))
-    reliability = problem.reliability(p.n_clusters)
-    charge = shared_vote(reliability.copies, p.gamma)
-    return Calibration.of(operators, p.n_clusters, reliability.doubts, charge)
+    charge = charge_of(problem.reliability(p.n_clusters).votes, p.gamma)
+    return Calibration.of(operators, p.n_clusters, charge)
 
 
 def loss_range(constants: Settings, operators: Sequence[Any]) -> Array:
@@ -329,7 +328,8 @@ def _best_of_starts(
         shard = problem.shard(PROJECTIONS[p.membership], p.sharpness)
         shard.start(start)
         team = Serial([shard])
-        result = solve(team, constants, progress or _reporter(p))
+        with progress_bar("Iterations, at most", p.max_iter, p.verbose == 1) as advance:
+            result = solve(team, constants, with_progress(progress or _reporter(p), advance))
         if p.verbose:
             print(f"start {number + 1}: objective {result.objective:.6g}, {result.n_iter} iterations")
         if best is None or result.objective < best[0].objective:

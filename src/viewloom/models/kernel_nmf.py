@@ -24,7 +24,14 @@ from viewloom.models.base import (
     warn_if_collapsed,
     warn_if_unfinished,
 )
-from viewloom.models.fitted import ExactModel, FittedModel, LandmarkModel, Parameters, needs_landmarks
+from viewloom.models.fitted import (
+    ExactModel,
+    FittedModel,
+    LandmarkModel,
+    Parameters,
+    Predictor,
+    needs_landmarks,
+)
 from viewloom.models.persistence import save
 from viewloom.runtime.errors import InputError
 from viewloom.solver.teams import TEAMS, side_by_side
@@ -55,7 +62,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         `viewloom.kernels`, or a function ``f(X, Y)`` that returns a kernel matrix.
     lam : float, or list / dict with one per view, default=10.0
         Strength of the consensus term.
-    theta : float, or list / dict with one per view, default=0.1
+    theta : float, or list / dict with one per view, default=0.01
         Strength of the smoothness term.
     gamma : float, default=2.0
         Exponent of the view weights: 0 gives equal weights, values up to 1 select a single view, large
@@ -99,8 +106,8 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         otherwise.
     random_state : int, RandomState or None
     verbose : int, default=0
-        1 prints one line per initialisation and shows progress bars for large data; 2 also prints one
-        line per iteration.
+        1 prints one line per initialisation and shows progress bars with the remaining time, in terminals
+        and in notebooks; 2 also prints one line per iteration, without bars.
 
     Attributes
     ----------
@@ -167,7 +174,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         *,
         kernel: Any = "diffusion",
         lam: Any = 10.0,
-        theta: Any = 0.1,
+        theta: Any = 0.01,
         gamma: float = 2.0,
         graph: Any = "knn",
         membership: str = "simplex",
@@ -372,6 +379,19 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         views = self._check_new_views(X)
         return self.fitted_model_.memberships(views)
 
+    def predictor(self) -> Predictor:
+        """An object for many calls with few samples each, as in a service: see `Predictor`.
+
+        It gives the results of `predict` and `transform`, without repeating checks that do not depend on the
+        samples, and always as arrays. Pass complete samples as dicts of arrays, with columns as in the fit.
+
+        Returns
+        -------
+        Predictor
+        """
+        check_is_fitted(self)
+        return Predictor(self.transform, self.fitted_model_)
+
     def score(self, X: Any, y: Any = None) -> float:
         """Negative calibrated error of reconstructing the views of samples from their consensus memberships.
 
@@ -390,6 +410,10 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         the norm of a feature's row. For other kernels features are permuted one at a time, and
         `importance` is the mean change of the memberships in the view. ``attrs["method"]`` of the
         frame names the method.
+
+        A categorical column is one feature, permuted as a whole. ``attrs["levels"]`` has the values of each
+        cluster for each level of nominal columns: entries of ``F`` for linear kernels, otherwise the mean
+        memberships of the samples with this level.
 
         Parameters
         ----------

@@ -11,12 +11,13 @@ import numpy as np
 from viewloom.data.views import Views
 from viewloom.kernels.base import Context, FittedKernel
 from viewloom.kernels.diffusion import Diffusion
-from viewloom.kernels.geometry import CrossGeometry, Geometry, GramGeometry
+from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, Laplacian
 from viewloom.kernels.operators import Cross, Operator
 from viewloom.kernels.pairwise import Precomputed
-from viewloom.kernels.reliability import Agreement, Reliability, overlap, view_reliability
+from viewloom.kernels.reliability import Reliability, reliability_of
 from viewloom.kernels.shared_graph import SharedGraph, common_shape
+from viewloom.kernels.votes import provisional_clusters, shared_votes
 from viewloom.models.scaling import informative_presence, rows_of_views, scale_block
 from viewloom.runtime.stored import Stored
 from viewloom.solver.objective import reconstruction
@@ -98,7 +99,10 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         Z = [operator.features(3 * n_clusters) for operator in self.operators]
         positions = [np.arange(self.n)[where] for where in self.rows]
         graphs = [KNN().fit(view.geometry).S for view in self.views]
-        return view_reliability(Agreement.of(Z, positions, n_clusters), overlap(graphs, positions))
+        weights, gate = reliability_of(Z, graphs, positions, n_clusters)
+        labels = provisional_clusters(self.start_features(n_clusters)[0], n_clusters)
+        geometries = [view.geometry for view in self.views]
+        return Reliability(weights, shared_votes(gate, geometries, positions, labels))
 
     def start_features(self, n_clusters: int) -> tuple[Array, Array]:
         """Features for the initial clustering (n x m), and a mask of their observed entries."""
@@ -127,7 +131,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         blocks = {
             a: ViewBlock(
                 self.views[a].kernel.place(cross, shared_graph),
-                _cross_laplacian(self.views[a].graph, cross),
+                cross_laplacian(self.views[a].graph, cross),
                 samples.rows[a],
             )
             for a, cross in crosses.items()
@@ -165,6 +169,13 @@ class NewSamples:
     def of_one_view(cls, a: int, X: Any) -> NewSamples:
         """Samples with a single view, already scaled."""
         return cls({a: X}, {a: slice(None)}, X.shape[0])
+
+    def complete(self, n_views: int) -> bool:
+        """Whether all samples have all views, as arrays in double precision."""
+        return len(self.rows) == n_views and all(
+            isinstance(X, np.ndarray) and X.dtype == np.float64 and len(X) == self.n
+            for X in self.scaled.values()
+        )
 
     def present(self, n_views: int) -> Array:
         """Mask of the views that each sample has (n x v)."""
@@ -222,10 +233,12 @@ def _reaching(message: ViewMessage, block: ViewBlock) -> ViewMessage:
     """The message with a bound on the curvature that also holds for the degrees of new samples."""
     if block.laplacian is None:
         return message
-    return replace(message, sigma=max(message.sigma, float(block.laplacian.degree.max())))
+    largest = float(block.laplacian.degree.max())
+    return message if largest <= message.sigma else replace(message, sigma=largest)
 
 
-def _cross_laplacian(graph: Any, cross: CrossGeometry) -> Laplacian | None:
+def cross_laplacian(graph: Any, cross: Any) -> Laplacian | None:
+    """Laplacian of new samples, from a `CrossGeometry` or known neighbours."""
     if graph is None:
         return None
     rows, degree = graph.cross(cross)

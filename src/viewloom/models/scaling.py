@@ -10,12 +10,15 @@ import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
 from viewloom.data.checks import per_view
-from viewloom.data.naming import listed
+from viewloom.data.mixed import MixedBlock
+from viewloom.data.mixed_encoding import MixedEncoder
+from viewloom.data.naming import MOST_NAMES, listed
 from viewloom.data.views import Views
 from viewloom.kernels.operators import Factored, unit_rows
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
+from viewloom.runtime.user_warnings import warn_user
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray
@@ -107,7 +110,8 @@ class Standard(Stored, StandardScaler, tag="scaler.standard"):
 def _roots(X: Any) -> Any:
     """Square roots; negative values of new samples count as zero."""
     if not sp.issparse(X):
-        return np.sqrt(np.maximum(X, 0.0))
+        Y = np.maximum(X, 0.0)
+        return np.sqrt(Y, out=Y if Y.dtype.kind == "f" else None)
     return sp.csr_array((np.sqrt(np.maximum(X.data, 0.0)), X.indices, X.indptr), shape=X.shape)
 
 
@@ -116,10 +120,14 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
 
     "standard" scales features to zero mean and unit variance, "centre" to zero mean (neither centres sparse
     views), "unit" scales samples to unit length. "auto" takes square roots and unit length for counts and
-    frequencies (non-negative, over half zeros, over 100 features), and uses "standard" otherwise.
+    frequencies (non-negative, over half zeros, over 100 features), and uses "standard" otherwise. Views with
+    categorical columns are encoded by a `MixedEncoder`, whose numbers are standardised, or with "centre" keep
+    their units.
     """
     if scale is not None and scale not in SCALES:
         raise InputError(f"scale must be one of {listed(SCALES)} or None, got {scale!r}.")
+    if isinstance(X, MixedBlock):
+        return _mixed_scaler(scale, X)
     if scale is None or (scale == "centre" and sp.issparse(X)):
         return Columns()
     if scale == "centre":
@@ -139,11 +147,22 @@ def fit_scalers(views: Views, kernels: list[Any], scale: Any) -> list[Any]:
 
 
 def mixable(scalers: Iterable[Any]) -> bool:
-    """Whether samples may be averaged to landmarks: not if any view contains counts."""
-    return not any(isinstance(scaler, UnitRows) for scaler in scalers)
+    """Whether samples may be averaged to landmarks: not if any view contains counts or categories."""
+    return not any(isinstance(scaler, (UnitRows, MixedEncoder)) for scaler in scalers)
+
+
+def _mixed_scaler(scale: str | None, X: MixedBlock) -> MixedEncoder:
+    if scale not in ("auto", "standard", "centre"):
+        raise InputError(
+            f"View {X.name!r} has categorical columns, which are encoded with scale='auto', 'standard' or "
+            f"'centre', not {scale!r}."
+        )
+    return MixedEncoder.fit(X, standardise=scale != "centre")
 
 
 def _gram_scaler(scale: str | None, K: Any, where: Rows) -> Columns:
+    if isinstance(K, MixedBlock):
+        raise InputError(f"View {K.name!r} has categorical columns: it is not a precomputed kernel.")
     return Columns(where) if scale is None else CentredGram.of(K, where)
 
 
@@ -176,6 +195,22 @@ def informative_presence(views: Views, scalers: list[Any], least: int = 2) -> Ar
     lost = ~present.any(axis=1)
     present[lost] = views.present[lost]
     return present
+
+
+def warn_of_unseen(views: Views, scalers: list[Any]) -> None:
+    """Warn of levels that were not seen in the fit, with counts by column but without the levels."""
+    counts: list[str] = []
+    for a, (name, scaler) in enumerate(zip(views.names, scalers, strict=True)):
+        rows = views.rows(a)
+        if isinstance(scaler, MixedEncoder) and len(rows):
+            unseen = scaler.unseen(views.blocks[a][rows])
+            counts += [f"{count} in column {column!r} of view {name!r}" for column, count in unseen.items()]
+    if counts:
+        more = f" and {len(counts) - MOST_NAMES} more columns" if len(counts) > MOST_NAMES else ""
+        warn_user(
+            f"Some of {len(views)} samples have levels that were not seen in fit, which count as the mean of "
+            f"the column: {', '.join(counts[:MOST_NAMES])}{more}."
+        )
 
 
 def rows_of_views(present: Array) -> list[Rows]:

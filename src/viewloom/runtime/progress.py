@@ -1,13 +1,28 @@
-"""Progress bars with the remaining time."""
+"""Progress bars with the remaining time, in terminals and notebooks, and lines in a file for other programs.
+
+Bars are drawn by rich in terminals. In notebooks one output of the cell is replaced while the work lasts; it
+needs no further package and disappears at the end. Elsewhere, as in files and pipes, nothing is drawn.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+SHOWN: ContextVar[Any] = ContextVar("progress that is drawn", default=None)
+RECORD: list[Path] = []  # the file to which progress is recorded, if any
+RECORDED_EVERY = 0.2  # seconds
+DELAY, EVERY = 1.0, 0.5  # seconds until a bar appears in a notebook, and between its updates
+WIDTH = 24  # characters of a bar in a notebook
 
 
 def no_progress(count: int) -> None:
@@ -16,16 +31,77 @@ def no_progress(count: int) -> None:
 
 @contextmanager
 def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of finished units; draw a bar if `show`."""
-    if not (show and sys.stderr.isatty()):
+    """Yield a function to call with the number of finished units; draw a bar if `show`.
+
+    A total of 0 is an unknown one. Within another bar it is a line of that one. Where progress is recorded
+    for another program, nothing is drawn.
+    """
+    if RECORD:
+        yield recorder(title, total)
+        return
+    if not show:
         yield no_progress
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    with _drawing(), stage(title, total) as advance:
+        yield advance
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total)
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """Draw stages, unless they are drawn already or nothing can be drawn."""
+    bars = _bars() if SHOWN.get() is None else None
+    if bars is None:
+        yield
+        return
+    with bars as bar:
+        shown = SHOWN.set(bar)
+        try:
+            yield
+        finally:
+            SHOWN.reset(shown)
+
+
+@contextmanager
+def stage(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A part of the work within `progress_bar`: a line of its own while it lasts, if a bar is drawn.
+
+    A total of 0 is an unknown one.
+    """
+    bar = SHOWN.get()
+    if bar is None:
+        yield no_progress
+        return
+    task = bar.add_task(title, total=total or None)
+    try:
         yield lambda count: bar.advance(task, count)
+    finally:
+        bar.remove_task(task)
+
+
+def record_to(path: Path) -> None:
+    """Record the progress of this process in a file, instead of drawing it: one JSON object per line.
+
+    Each has the stage, the finished units, their total (0 if unknown), and the time in seconds.
+    """
+    RECORD[:] = [path]
+
+
+def recorder(title: str, total: int) -> Callable[[int], None]:
+    """Record the beginning of a stage; return a function that records its finished units."""
+    done, last = 0, 0.0
+
+    def advance(count: int) -> None:
+        nonlocal done, last
+        done += count
+        if time.time() - last < RECORDED_EVERY and done < total:
+            return
+        last = time.time()
+        line = json.dumps({"stage": title, "done": done, "total": total, "at": last})
+        with RECORD[0].open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    advance(0)
+    return advance
 
 
 def with_progress(function: Callable[..., T], advance: Callable[[int], None]) -> Callable[..., T]:
@@ -37,3 +113,104 @@ def with_progress(function: Callable[..., T], advance: Callable[[int], None]) ->
         return result
 
     return wrapped
+
+
+def _bars() -> AbstractContextManager[Any] | None:
+    """The bars of a notebook or a terminal; None where nothing can be drawn."""
+    if in_notebook():
+        return NotebookBars()
+    if not sys.stderr.isatty():
+        return None
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(console=Console(stderr=True), transient=True)
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a cell of a notebook, also in JupyterLab, VS Code or Colab."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+@dataclass
+class Task:
+    """One line: finished units of all, since when."""
+
+    title: str
+    total: int | None
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def line(self, now: float) -> str:
+        """The line as text, with the remaining time.
+
+        Examples
+        --------
+        >>> print(Task("Searching", 4, 1, began=0.0).line(20.0))
+        Searching ██████··················  25 %  0:01:00 left
+        """
+        if not self.total:
+            return f"{self.title} {clock(now - self.began)}"
+        share = min(self.done / self.total, 1.0)
+        bar = "█" * round(WIDTH * share)
+        left = f"  {clock((now - self.began) * (1.0 / share - 1.0))} left" if share > 0.0 else ""
+        return f"{self.title} {bar:·<{WIDTH}} {100 * share:3.0f} %{left}"
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> clock(3725.4)
+    '1:02:05'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+class NotebookBars:
+    """Lines of progress in the output of a cell, with the methods of rich's `Progress` that are used here."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[int, Task] = {}
+        self._handle: Any = None
+        self._next = 0
+        self._drawn = time.monotonic() + DELAY - EVERY
+
+    def __enter__(self) -> NotebookBars:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            self._handle.update({"text/plain": ""}, raw=True)
+
+    def add_task(self, title: str, total: int | None) -> int:
+        """Add a line; return its number."""
+        self._next += 1
+        self._tasks[self._next] = Task(title, total)
+        self._draw()
+        return self._next
+
+    def advance(self, task: int, count: int) -> None:
+        """Count finished units of a line."""
+        self._tasks[task].done += count
+        self._draw()
+
+    def remove_task(self, task: int) -> None:
+        """Remove a line."""
+        del self._tasks[task]
+
+    def _draw(self) -> None:
+        now = time.monotonic()
+        if now - self._drawn < EVERY:
+            return
+        display: Any = import_module("IPython.display").display  # a notebook has it
+        text = {"text/plain": "\n".join(task.line(now) for task in self._tasks.values())}
+        if self._handle is None:
+            self._handle = display(text, raw=True, display_id=True)
+        else:
+            self._handle.update(text, raw=True)
+        self._drawn = now

@@ -9,7 +9,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -135,6 +134,8 @@ def check_open_files(n_jobs: int) -> int:
 @contextmanager
 def explain_lost_processes() -> Iterator[None]:
     """Raise a MemoryError if a process was killed; ignore the restart of workers that use much memory."""
+    from concurrent.futures.process import BrokenProcessPool  # imports much
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         try:

@@ -16,7 +16,7 @@ gamma    scalar      exponent of the view weights
 
 Eq. 4::
 
-    J   = sum_a beta_a^gamma c_a ((q_a - o_a) / s_a + delta_a)
+    J   = sum_a beta_a^gamma c_a ((q_a - o_a) / s_a + delta)
     q_a = e_a + lam_a ||G - G_star||^2 + theta_a tr(G L G^T)
     e_a = (1 - rho) ||Phi - Phi P G||^2 + rho sum_ij G_ji ||phi_i - Phi p_j||^2
         = tr(K) - 2 tr(P^T K G^T) + tr(P^T K P S),   S = (1 - rho) G G^T + rho diag(G 1)
@@ -41,6 +41,7 @@ import numpy as np
 from viewloom.kernels.operators import Moments, Operator
 
 Array = np.ndarray
+DELTA = 1.0  # constant part of calibrated losses, in losses of a single cluster
 EVEN = 50.0  # largest exponent: weights hardly differ from here on, and larger powers overflow
 
 
@@ -62,20 +63,19 @@ class Calibration:
     """Constants of each view that make losses comparable: ``c ((q - o) / s + delta)``.
 
     ``o`` (offset) and ``o + s`` are the reconstruction errors of the best clustering and of a single
-    cluster (see `explained_range`). ``delta`` (doubts) is the larger, the less other views agree with
-    a view (see `viewloom.kernels.reliability.view_reliability`); it prevents a view from gaining weight
-    by pulling the consensus towards itself. ``c`` (charge) corrects for near-duplicate views (see
-    `shared_vote`).
+    cluster (see `explained_range`). ``delta`` is a constant loss of all views: without it, a view could gain
+    nearly all weight by pulling the consensus towards itself. ``c`` (charge) accounts for votes (see
+    `charge_of`).
     """
 
     offset: Array
     scale: Array
-    doubts: Array
+    delta: float
     charge: Array
 
     def __call__(self, q: Array) -> Array:
         """Calibrated losses, never below zero."""
-        return self.charge * (np.maximum((q - self.offset) / self.scale, 0.0) + self.doubts)
+        return self.charge * (np.maximum((q - self.offset) / self.scale, 0.0) + self.delta)
 
     @property
     def slope(self) -> Array:
@@ -85,25 +85,26 @@ class Calibration:
     @classmethod
     def identity(cls, n_views: int) -> Calibration:
         """The published form: losses without calibration."""
-        return cls(np.zeros(n_views), np.ones(n_views), np.zeros(n_views), np.ones(n_views))
+        return cls(np.zeros(n_views), np.ones(n_views), 0.0, np.ones(n_views))
 
     @classmethod
-    def of(
-        cls, operators: Sequence[Operator | Moments], n_clusters: int, doubts: Array, charge: Array
-    ) -> Calibration:
+    def of(cls, operators: Sequence[Operator | Moments], n_clusters: int, charge: Array) -> Calibration:
         """Compute the constants of each view from the spectrum of its centred kernel."""
         ranges = np.array([explained_range(operator, n_clusters) for operator in operators])
-        return cls(ranges[:, 0], ranges[:, 1], doubts, charge)
+        return cls(ranges[:, 0], ranges[:, 1], DELTA if len(charge) > 1 else 0.0, charge)
 
 
-def shared_vote(copies: Array, gamma: float) -> Array:
-    """``c = m^(gamma - 1)`` for a view with m copies, so that the copies share the weight of one view.
+def charge_of(votes: Array, gamma: float) -> Array:
+    """``c = v^(1 - gamma)`` for a view with vote v, so that its weight is in proportion to its vote.
 
-    The loss of m copies with weight ``beta / m`` each then equals the loss of the single view with
-    weight ``beta``: ``m c (beta / m)^gamma q = beta^gamma q``. Without this factor a view would gain
-    weight by being passed twice.
+    A view with vote v and weight ``v beta`` then contributes v times what it would with a full vote and
+    weight ``beta``: ``c (v beta)^gamma q = v beta^gamma q``. So m copies with a vote of ``1 / m`` each have
+    together the loss and the weight of the single view; without this factor a view would gain weight by
+    being passed twice. If ``0 < gamma <= 1``, all weight goes to one view, and ``c = 1 / v`` keeps it from
+    being a view of noise.
     """
-    return np.asarray(copies ** min(gamma - 1.0, EVEN))
+    power = 1.0 if 0.0 < gamma <= 1.0 else min(gamma - 1.0, EVEN)
+    return np.asarray((1.0 / votes) ** power)
 
 
 def explained_range(operator: Operator | Moments, n_clusters: int) -> tuple[float, float]:

@@ -14,7 +14,7 @@ the matrix is inverted once, and ADMM solves all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,21 +99,43 @@ def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
 
 def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
     """Consensus memberships of samples that have the same views."""
-    lam, weights = (np.array([getattr(part, name) for part in parts]) for name in ("lam", "weight"))
-    if not (weights * lam).any():  # no view has weight: use the unweighted mean of the views
-        weights = 1.0 / np.maximum(lam, LEAST_PULL)
-        lam = np.maximum(lam, LEAST_PULL)
-    counted = weights * lam > LEAST_PULL * (weights * lam).max()
-    parts, weights, lam = (
-        [p for p, h in zip(parts, counted, strict=True) if h],
-        weights[counted],
-        lam[counted],
-    )
-    weights = weights / (weights @ lam)
-    b = np.stack([w * p.b[:, samples] for p, w in zip(parts, weights, strict=True)], axis=1)
-    slack = np.stack([w * p.slack[samples] for p, w in zip(parts, weights, strict=True)])
-    Q = _curvature([part.H for part in parts], weights, weights * lam)
-    return np.tensordot(weights * lam, _minimised(Q, b, slack, project), axes=(0, 1))
+    joint = Joint.of(parts)
+    b = np.stack([parts[a].b[:, samples] for a in joint.counted], axis=1)
+    slack = np.stack([parts[a].slack[samples] for a in joint.counted])
+    return joint.consensus(b, slack, project)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What samples with the same views share: the matrix of their problem, and the weights of the views."""
+
+    counted: list[int]  # positions of the views that move the consensus
+    weights: Array
+    pull: Array  # weights of the views in the consensus, which sum to one
+    Q: Array  # k v x k v
+    sizes: Array  # k v: scale of the curvature of each view
+    sums: Array  # v x k v: adds up the memberships of each view
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> Joint:
+        """The problem of the views of some samples."""
+        lam, weights = (np.array([getattr(part, name) for part in parts]) for name in ("lam", "weight"))
+        if not (weights * lam).any():  # no view has weight: use the unweighted mean of the views
+            weights = 1.0 / np.maximum(lam, LEAST_PULL)
+            lam = np.maximum(lam, LEAST_PULL)
+        counted = np.flatnonzero(weights * lam > LEAST_PULL * (weights * lam).max()).tolist()
+        weights, lam = weights[counted], lam[counted]
+        weights = weights / (weights @ lam)
+        Q = _curvature([parts[a].H for a in counted], weights, weights * lam)
+        k, v = len(parts[0].H), len(counted)
+        sizes = np.diagonal(Q).reshape(k, v).mean(axis=0)
+        sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)
+        return cls(counted, weights, weights * lam, Q, sizes, np.tile(np.eye(v), k))
+
+    def consensus(self, b: Array, slack: Array, project: Project) -> Array:
+        """Consensus memberships (k x n) for ``b`` (k x v x n) and slack (v x n) of the counted views."""
+        b, slack = self.weights[:, None] * b, self.weights[:, None] * slack
+        return np.tensordot(self.pull, _minimised(self, b, slack, project), axes=(0, 1))
 
 
 def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
@@ -125,13 +147,11 @@ def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
     return Q.reshape(k * v, k * v)
 
 
-def _minimised(Q: Array, b: Array, slack: Array, project: Project) -> Array:
+def _minimised(joint: Joint, b: Array, slack: Array, project: Project) -> Array:
     """Memberships (k x v x n) that minimise ``g^T Q g - 2 b^T g - sum(slack g^2)``."""
-    k, v, n = b.shape
-    sizes = np.diagonal(Q).reshape(k, v).mean(axis=0)
-    sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)  # scale of the curvature of each view
+    (k, v, n), Q, sizes = b.shape, joint.Q, joint.sizes
     b, slack = b.reshape(k * v, n), np.tile(slack, (k, 1))
-    sums = np.tile(np.eye(v), k) if project is project_simplex else np.empty((0, k * v))
+    sums = joint.sums if project is project_simplex else joint.sums[:0]
     few = n <= FEW_SAMPLES and k * v <= FEW_UNKNOWNS
     G = _solved(Q, b, slack, sizes, sums) if few else None
     if G is None:
