@@ -46,5 +46,5 @@ def test_the_least_informative_view_of_the_digits_does_not_lead(data_dir):
     with np.load(data_dir / "handwritten_mfeat6.npz") as data:
         views = [data[f"view{a}"] for a in range(6)]
     model = KernelMultiviewNMF(10, random_state=0).fit(views)
-    assert model.view_weights_[3] < 0.18
+    assert model.view_weights_[3] < 0.19  # an equal share is 0.167; the published form gives it 0.66 to 0.97
     assert view_agreement(model, n_resamples=1)["agreement"].argmin() == 3

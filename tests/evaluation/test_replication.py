@@ -12,8 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import viewloom as vl
 from viewloom.evaluation.inspection import standardised
-from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, _rescaled, cluster_verdict
-from viewloom.evaluation.replication_statistics import (
+from viewloom.evaluation.replication.nulls import rescaled
+from viewloom.evaluation.replication.statistics import (
     Concordance,
     Profiles,
     adjusted_p,
@@ -27,6 +27,7 @@ from viewloom.evaluation.replication_statistics import (
     nearest_samples,
     upper_p,
 )
+from viewloom.evaluation.replication.verdicts import CUTS, NOT, PARTLY, REPLICATED, cluster_verdict
 from viewloom.models.scaling import fit_scaler
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "replication.py"
@@ -272,7 +273,7 @@ def test_gaussian_cohorts_are_scaled_as_a_fit_of_their_own_would(rng, scale):
     X = 5.0 + rng.standard_normal((12, 3)) * [1.0, 2.0, 3.0]
     scaler = fit_scaler(scale, rng.standard_normal((9, 3)))
     expected = fit_scaler(scale, X).transform(X) if scale in ("standard", "centre") else X
-    assert_allclose(_rescaled(np.vstack([X, np.full(3, np.nan)]), scaler)[:12], expected)
+    assert_allclose(rescaled(np.vstack([X, np.full(3, np.nan)]), scaler)[:12], expected)
 
 
 def test_own_preparation_is_for_the_refit_only(halves):

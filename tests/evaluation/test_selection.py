@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from viewloom import KernelMultiviewNMF, MultiviewNMF, Views
 from viewloom.data.simulated import blobs_views
+from viewloom.evaluation import twins
 from viewloom.evaluation.selection import (
     choose_k,
     consensus_matrix,
@@ -349,12 +350,12 @@ def test_what_cannot_be_searched_is_said_before_anything_runs(blobs):
 
 def test_twins_keep_all_covariances_and_nothing_else(blobs):
     views, _ = blobs
-    twin = number.gaussian_twin(views, np.random.default_rng(0))
+    twin = twins.gaussian_twin(views, np.random.default_rng(0))
     X, X0 = views.concatenate(), twin.concatenate()
     np.testing.assert_allclose(X0.mean(axis=0), X.mean(axis=0), atol=1e-10)
     np.testing.assert_allclose(np.cov(X0.T), np.cov(X.T), atol=1e-10)
     assert abs(np.corrcoef(X.ravel(), X0.ravel())[0, 1]) < 0.5
-    other = number.gaussian_twin(views, np.random.default_rng(1)).concatenate()
+    other = twins.gaussian_twin(views, np.random.default_rng(1)).concatenate()
     assert np.abs(X0 - other).max() > 1.0
 
 
@@ -363,7 +364,7 @@ def test_twins_of_wide_sparse_and_incomplete_views():
     dense = rng.standard_normal((12, 30))
     dense[4] = np.nan
     views = Views({"wide": dense, "sparse": sp.csr_array(rng.binomial(1, 0.5, (12, 5)).astype(float))})
-    twin = number.gaussian_twin(views, rng)
+    twin = twins.gaussian_twin(views, rng)
     np.testing.assert_array_equal(twin.present, views.present)
     X = views["sparse"].toarray()
     np.testing.assert_allclose(np.cov(twin["sparse"].T), np.cov(X.T), atol=1e-10)
@@ -440,4 +441,4 @@ def test_fewer_twins_ask_for_more():
     """A normal twin exceeds the bound as often as it says, however few the others."""
     draws = np.random.default_rng(0).standard_normal((40_000, 5))
     z = (draws[:, 4] - draws[:, :4].mean(axis=1)) / draws[:, :4].std(axis=1, ddof=1)
-    assert np.mean(z > number.least_z(4)) == pytest.approx(number.LEVEL, abs=0.0015)
+    assert np.mean(z > number.least_z(4, number.LEVEL)) == pytest.approx(number.LEVEL, abs=0.0015)

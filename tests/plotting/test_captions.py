@@ -17,8 +17,7 @@ from viewloom.evaluation.selection.stability import pac
 from viewloom.metrics import clustering_report
 from viewloom.plotting import clinical as clinical_plots
 from viewloom.plotting.style import OKABE_ITO
-from viewloom.study.report import captions, tables
-from viewloom.study.report import sentences as words
+from viewloom.study.report import captions, evidence, tables
 from viewloom.study.report.html import _asset
 
 CLASSES = np.repeat([0, 1, 2], 40)
@@ -70,7 +69,7 @@ def test_the_best_method_stands_on_top_and_leads(score):
     result = result_of(poor=0.1, good=1.0, fair=0.6)
     ax = plotting.comparison(result, Figure().subplots(), score=score)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["poor", "fair", "good"]
-    assert ax.get_title(loc="left") == "good leads"
+    assert ax.get_title(loc="left").startswith("Best score: good (")
     assert ("lower is better" in ax.get_xlabel().replace("\n", " ")) == (score in DISTANCES)
 
 
@@ -132,9 +131,9 @@ def test_ambiguous_pairs_low_is_good():
 def test_bounds_of_stability(text):
     bounds = r"(0\.\d+) or more is considered stable, and clusters below (0\.\d+) should not be"
     stable, trusted = re.search(bounds, text).groups()
-    assert words.verdict(float(stable)) == "stable"
-    assert words.verdict(float(stable) - 1e-9) == "doubtful"
-    assert words.verdict(float(trusted) - 1e-9) == "unstable"
+    assert evidence.described(float(stable), None) == "stable"
+    assert evidence.described(float(stable) - 1e-9, None) == "doubtful"
+    assert evidence.described(float(trusted) - 1e-9, None) == "unstable"
 
 
 def test_quantiles_that_are_drawn():

@@ -367,7 +367,7 @@ class TestMaps:
         assert column_names(ax) == ["1", "2", "3", "4"]
         assert column_names(plotting.cluster_profiles(table, names=list("wxyz"))) == list("wxyz")
         assert ax.images[0].get_clim() == (-5.0, 5.0)
-        assert "Cluster 3 stands out most: a at -5.0 SD" in ax.get_title(loc="left").replace("\n", " ")
+        assert "Largest deviation: a in cluster 3, -5.0 SD" in ax.get_title(loc="left").replace("\n", " ")
 
     def test_profiles_with_gaps(self):
         table = profiles(3)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from viewloom.clinical.release import mean_decimals, rounded, withheld
 from viewloom.clinical.shown import Hidden, Known, Shown
 from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
@@ -29,7 +30,8 @@ def profile(
     """Describe clusters: size, mean (SD) and median of numbers, counts and shares of categories.
 
     Shares refer to all subjects of a cluster, including those with missing values. Counts below `min_cell`,
-    and numbers that describe fewer subjects, are not shown; see `suppressed`.
+    and numbers that describe fewer subjects, are not shown; see `suppressed`. Where the mean of a cluster is
+    hidden, so is that of a second one, since the mean of all subjects is shown.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ def profile(
     variable value
     subjects n           15          15          30
     age      mean (SD)   67.0 (4.5)  82.0 (4.5)  74.5 (8.8)
-             median      67.0        82.0        74.5
+             median      hidden      hidden      74
     sex      F           hidden      <11         12 (40%)
              M           <11         hidden      18 (60%)
     """
@@ -121,9 +123,16 @@ def _described_categories(variable: Variable, members: Array, min_cell: int) -> 
 
 
 def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame:
-    """Mean, standard deviation and median in each cluster with enough values."""
-    decimals = _decimals(variable.data[variable.known])
-    shown = [_moments(variable.data[variable.known & member], decimals, min_cell) for member in members.T]
+    """Mean, standard deviation and median in each cluster with enough values, and of all subjects."""
+    known = members & variable.known[:, None]
+    sizes = known.sum(axis=0)
+    secret = np.append(withheld(sizes[:-1], min_cell), sizes[-1] < max(min_cell, 1))
+    described = sizes[~secret]
+    decimals = mean_decimals(variable.data[variable.known], int(described.min()) if len(described) else 0)
+    shown = [
+        _hidden_moments(size, min_cell) if hide else _moments(variable.data[member], decimals, min_cell)
+        for size, hide, member in zip(sizes, secret, known.T, strict=True)
+    ]
     rows = pd.DataFrame(shown, columns=["mean (SD)", "median"], dtype=object).T
     if variable.known.all():
         return rows
@@ -132,22 +141,19 @@ def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.
     )
 
 
+def _hidden_moments(size: int, min_cell: int) -> tuple[Shown, Shown]:
+    cell = Hidden("<", min_cell) if size < min_cell else Hidden("", 0)
+    return cell, cell
+
+
 def _moments(values: Array, decimals: int, min_cell: int) -> tuple[Shown, Shown]:
-    """Mean with standard deviation, and median."""
-    if len(values) < max(min_cell, 1):
-        return Hidden("<", min_cell), Hidden("<", min_cell)
-    spread = float(values.std(ddof=1)) if len(values) > 1 else np.nan
-    return (
-        Known(float(values.mean()), decimals, spread=spread),
-        Known(float(np.median(values)), decimals),
-    )
-
-
-def _decimals(values: Array) -> int:
-    """Number of decimals: one if the spread is between 1 and 100, two digits of it if smaller."""
-    spread = float(values.std())
-    size = int(np.floor(np.log10(spread))) if spread > 0 else 0
-    return min(max(1 - size, int(size < 2)), 6)
+    """Mean with standard deviation, and a rounder median, which is the value of a single subject or two."""
+    spread = rounded(values.std(ddof=1), decimals) if len(values) > 1 else np.nan
+    coarser = decimals - (min_cell > 1)
+    median = Known(rounded(np.median(values), coarser), coarser)
+    few = len(values) < 2 * min_cell and min_cell > 1
+    mean = Known(rounded(values.mean(), decimals), decimals, spread=spread)
+    return mean, Hidden("", 0) if few else median
 
 
 DESCRIBED = {"numeric": _described_numbers, "categorical": _described_categories}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+ABOUT = "about "
+
 
 @dataclass(frozen=True)
 class Known:
@@ -16,6 +18,7 @@ class Known:
     value : float
         A count, a mean or a median.
     decimals : int
+        Negative ones round to tens, hundreds and so on.
     share : float or None
         Share of the cluster, for a count.
     spread : float or None
@@ -25,6 +28,8 @@ class Known:
     --------
     >>> str(Known(12, share=0.4)), str(Known(24.66, 1, spread=2.7)), str(Known(3.0, 1, spread=float("nan")))
     ('12 (40%)', '24.7 (2.7)', '3.0')
+    >>> str(Known(1512.3, -1, spread=148.0))
+    '1510 (150)'
     """
 
     value: float
@@ -37,17 +42,20 @@ class Known:
             return f"{self.number} ({self.share:.0%})"
         if self.spread is None or np.isnan(self.spread):
             return self.number
-        return f"{self.number} ({self.spread:.{self.decimals}f})"
+        return f"{self.number} ({self._text(self.spread)})"
 
     @property
     def number(self) -> str:
         """The number without share or spread."""
-        return f"{self.value:.{self.decimals}f}"
+        return self._text(self.value)
 
     @property
     def order(self) -> float:
-        """Key for sorting."""
-        return float(self.value)
+        """Key for sorting: the number as it is shown."""
+        return round(float(self.value), self.decimals) + 0.0
+
+    def _text(self, value: float) -> str:
+        return f"{round(value, self.decimals) + 0.0:.{max(self.decimals, 0)}f}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Hidden:
     Attributes
     ----------
     sign : str
-        ``<``, ``≥``, ``>`` or ``about``, shown before the bound; empty if no bound may be shown.
+        ``<``, ``≥``, ``>`` or `ABOUT`, shown before the bound; empty if no bound may be shown.
     bound : int
 
     Examples
@@ -75,9 +83,19 @@ class Hidden:
         return f"{self.sign}{self.bound}" if self.sign else "hidden"
 
     @property
+    def words(self) -> str:
+        """The number in a sentence.
+
+        >>> Hidden("<", 11).words, Hidden("≥", 11).words, Hidden("", 0).words
+        ('fewer than 11', 'at least 11', 'a hidden number of')
+        """
+        return f"{WORDS[self.sign]}{self.bound}" if self.sign else "a hidden number of"
+
+    @property
     def order(self) -> float:
         """Key for sorting."""
         return 0.0 if self.sign == "<" else float(self.bound)
 
 
 Shown = Known | Hidden
+WORDS = {"<": "fewer than ", "≥": "at least ", ">": "more than ", ABOUT: ABOUT}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
@@ -88,6 +90,53 @@ def _protected(counts: Array, min_cell: int, also: Array | None) -> tuple[Array,
     return free.covered(first), 0
 
 
+def possible_values(
+    counts: Array, mask: Array, at: tuple[int, ...], min_cell: int = MIN_CELL, floor: int | None = None
+) -> int:
+    """Number of values, up to five, that a hidden count may have if all totals are known.
+
+    `floor` is the lower bound that is shown for hidden counts that are not small, by default `min_cell`.
+
+    >>> possible_values(np.array([[50, 20, 3]]), np.array([[False, True, True]]), (0, 2))
+    5
+    """
+    enough = min(SOLUTIONS, max(min_cell, 1)) - 1
+    return _Table(counts, min_cell, min_cell if floor is None else floor, enough).width(at, mask) + 1
+
+
+def span(bounds: Array, lines: Array, totals: Array, at: int) -> int:
+    """Number of values from the least to the largest that one of several counts may have.
+
+    Parameters
+    ----------
+    bounds : (n, 2) array
+        Least and largest value of each count.
+    lines : (m, n) array
+        Sums of counts that are known, as rows of zeros and ones.
+    totals : (m, 2) array
+        Bounds of these sums.
+    at : int
+        The count.
+
+    Examples
+    --------
+    >>> span(np.array([[1, 10], [1, 10]]), np.ones((1, 2)), np.array([[15, 15]]), 0)
+    6
+    """
+    target = np.eye(len(bounds))[at]
+    limits = LinearConstraint(lines, totals[:, 0], totals[:, 1])
+    ends = [
+        milp(
+            sign * target,
+            integrality=np.ones(len(bounds)),
+            bounds=Bounds(bounds[:, 0], bounds[:, 1]),
+            constraints=limits,
+        )
+        for sign in (1.0, -1.0)
+    ]
+    return 0 if any(end.x is None for end in ends) else round(-ends[0].fun - ends[1].fun) + 1
+
+
 class _Table:
     """A table whose row and column totals are known, seen by a reader who knows bounds of hidden counts.
 
@@ -125,12 +174,9 @@ class _Table:
         up, down = np.where(mask, self.up, 0), np.where(mask, self.down, 0)
         if _by_cycles(up, down, at) >= self.enough:
             return self.enough
-        target = np.zeros(self.counts.size)
-        target[np.ravel_multi_index(at, self.counts.shape)] = 1.0
-        bounds = np.column_stack([-down.ravel(), up.ravel()])
-        zero = np.zeros(len(self.lines))
-        ends = [linprog(sign * target, A_eq=self.lines, b_eq=zero, bounds=bounds).fun for sign in (1, -1)]
-        return min(self.enough, round(-ends[0] - ends[1]))
+        position = int(np.ravel_multi_index(at, self.counts.shape))
+        bounds = np.column_stack([-down.ravel(), up.ravel()]).astype(np.float64)
+        return min(self.enough, _range(self.counts.shape, bounds.tobytes(), position))
 
     def _sums(self, mask: Array) -> Array:
         """Whether the hidden counts of each row and column are together not small, or all of its counts."""
@@ -179,6 +225,17 @@ class _Table:
         return mask | (found.x[2 * n :] > 0.5).reshape(mask.shape)
 
 
+@lru_cache(maxsize=2**12)  # the same tables are asked for with other bounds, and again for other numbers
+def _range(shape: tuple[int, ...], bounds: bytes, position: int) -> int:
+    """Difference of the largest and least change of a count, within bounds, that keeps all totals."""
+    lines, target = _lines(shape), np.zeros(int(np.prod(shape)))
+    target[position] = 1.0
+    limits, zero = np.frombuffer(bounds).reshape(-1, 2), np.zeros(len(lines))
+    ends = [linprog(sign * target, A_eq=lines, b_eq=zero, bounds=limits).fun for sign in (1, -1)]
+    return round(-ends[0] - ends[1])
+
+
+@lru_cache(maxsize=2**8)
 def _lines(shape: tuple[int, ...]) -> Array:
     """Rows and columns (one per line) with more than one count, as sums of counts."""
     at = np.arange(shape[0] * shape[1]).reshape(shape)

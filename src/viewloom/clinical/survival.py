@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from viewloom.clinical.findings import holm
+from viewloom.clinical.release import DECIMALS, rounded
 from viewloom.clinical.variables import as_numbers, clusters_of
 from viewloom.data.matching import matched_values, row_index
 from viewloom.runtime.errors import InputError
@@ -20,6 +21,8 @@ from viewloom.runtime.errors import InputError
 Array = np.ndarray
 CONFIDENCE = 0.95
 MOST_TIMES = 6  # maximum number of times in the table of numbers at risk
+MOST_STEPS = 10  # of a curve that is shown: a time is known to a tenth of the range, at best
+ROUGH = 10  # numbers at risk that are shown are multiples of it
 
 
 @dataclass(frozen=True)
@@ -133,17 +136,66 @@ def logrank(samples: Sequence[tuple[Array, Array]]) -> LogRank:
     return LogRank(statistic, df, float(stats.chi2.sf(statistic, df)) if df else np.nan)
 
 
-def round_times(last: float) -> Array:
-    """Times from 0 in steps of 1, 2 or 5 times a power of ten, up to `last`.
+def round_times(last: float, most: int = MOST_TIMES) -> Array:
+    """Times from 0 in fewer than `most` steps of 1, 2 or 5 times a power of ten, up to `last`.
 
     >>> round_times(4.3).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    if last <= 0:
+    if not last > 0:
         return np.zeros(1)
-    power = 10.0 ** np.floor(np.log10(last / MOST_TIMES))
-    step = next(power * digit for digit in (1, 2, 5, 10) if last / (power * digit) < MOST_TIMES)
+    power = 10.0 ** np.floor(np.log10(last / most))
+    step = next(power * digit for digit in (1, 2, 5, 10) if last / (power * digit) < most)
     return np.asarray(step * np.arange(int(last / step) + 1))
+
+
+def on_grid(found: Conversion, min_cell: int) -> Conversion:
+    """Curves that may be shown: on a grid of at most ten round times, without times of single subjects.
+
+    A curve has its value at the times of the grid, as far as `min_cell` subjects are at risk, in two
+    decimals; a cluster with fewer subjects has none. Medians are times of the grid. Numbers at risk are
+    rounded to tens, but not below `min_cell`; smaller ones are 0. With ``min_cell=1`` nothing is hidden.
+
+    >>> rng = np.random.default_rng(0)
+    >>> found = conversion(rng.integers(2, size=200), rng.exponential(3.0, 200), rng.integers(2, size=200))
+    >>> shown = on_grid(found, 11)
+    >>> bool(np.isin(shown.curves["time"], grid_of(found, 11)).all()), shown.at_risk.iloc[0].tolist()
+    (True, [90, 110])
+    """
+    if min_cell <= 1:
+        return found
+    times = grid_of(found, min_cell)
+    curves = [_on_grid(curve, times, min_cell) for _, curve in found.curves.groupby("cluster", sort=False)]
+    shown = pd.concat(curves, ignore_index=True) if curves else found.curves  # none may be shown
+    halved = shown[shown["survival"] <= 0.5].groupby("cluster")["time"].min()
+    at_risk = found.at_risk.where(found.at_risk >= min_cell, 0)
+    return replace(
+        found,
+        summary=found.summary.assign(median=halved.reindex(found.summary.index)),
+        curves=shown,
+        at_risk=(ROUGH * (at_risk / ROUGH).round()).clip(lower=min_cell).where(at_risk > 0, 0).astype(int),
+    )
+
+
+def grid_of(found: Conversion, min_cell: int) -> Array:
+    """Round times at which curves may be shown, from 0.
+
+    >>> found = conversion([0] * 40, np.linspace(0.1, 4.0, 40), np.ones(40))
+    >>> grid_of(found, 11).tolist()
+    [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    """
+    last = float(found.curves.loc[found.curves["at_risk"] >= min_cell, "time"].max())
+    return round_times(last, MOST_STEPS)
+
+
+def _on_grid(curve: pd.DataFrame, times: Array, min_cell: int) -> pd.DataFrame:
+    """The last step of a curve at or before each time at which enough subjects were still at risk."""
+    enough = times <= float(curve.loc[curve["at_risk"] >= min_cell, "time"].max())
+    times = times[enough]
+    at = np.searchsorted(curve["time"].to_numpy(), times, side="right") - 1
+    shown = curve.iloc[at].assign(time=times, at_risk=min_cell)
+    values = shown[["survival", "low", "high"]].map(lambda x: rounded(x, DECIMALS))
+    return shown.assign(**values)
 
 
 def check_follow_up(time: Any, event: Any) -> None:

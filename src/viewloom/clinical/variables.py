@@ -14,6 +14,13 @@ from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
 CONSTANT = "all values are the same"
+MANY = 1000  # cells of a column, of which many are equal
+ALIKE = (
+    "string",
+    "floating",
+    "integer",
+    "mixed-integer-float",
+)  # kinds in which equal values are one category
 LARGEST = float(np.finfo(float).max)
 
 
@@ -33,6 +40,9 @@ def as_numbers(column: Any) -> Array:
     >>> as_numbers([1, "2.5", "unknown", None, 10**400]).tolist()
     [1.0, 2.5, nan, nan, nan]
     """
+    if getattr(column, "dtype", None) == np.float64:  # nothing to convert, which takes most of the time
+        numbers = np.asarray(column)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
     cells = pd.Series(column).astype(object)
     beyond = cells.map(lambda cell: isinstance(cell, int) and abs(cell) > LARGEST)  # too large for a float
     values = pd.to_numeric(cells.mask(beyond.astype(bool)), errors="coerce")
@@ -46,7 +56,12 @@ def as_categories(column: Any) -> list[str | None]:
     >>> as_categories([1.0, 2, " a ", "", np.nan])
     ['1', '2', 'a', None, None]
     """
-    return [_category(value) for value in pd.Series(column).astype(object)]
+    cells = pd.Series(column).astype(object)
+    if len(cells) < MANY or pd.api.types.infer_dtype(cells) not in ALIKE:
+        return [_category(value) for value in cells]
+    at, distinct = pd.factorize(cells)  # each distinct value is converted once
+    texts = [*map(_category, distinct), None]
+    return [texts[i] for i in at.tolist()]
 
 
 def _category(value: Any) -> str | None:

@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.graphs import KNN
-from viewloom.kernels.reliability import Structure, mutual, spread
+from viewloom.kernels.reliability import Agreement, Structure, dependence, mutual, spread
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import Problem
 from viewloom.runtime.errors import InputError, InputTypeError
 
 Array = np.ndarray
+LEAST_SHARE = 1e-6  # of a view that depends on another: its edges keep samples connected
 RELIABLE = 0.1  # of the largest weight: samples that have only views of less weight are left out
 
 
@@ -54,8 +55,10 @@ def view_agreement(
     itself (delete-half jackknife); the features are held fixed, so the interval does not include their
     uncertainty. For a model fitted with landmarks, the samples are the landmarks.
 
-    Views that measure the same organ confirm each other in what they share besides the clusters. A high
-    agreement is thus no proof of a good view, nor is a low one proof of a poor view.
+    Two views that measure the same organ agree in more than the clusters. The edges of another view therefore
+    count the less, the more of its agreement with the view is confirmed by no third view (see
+    `viewloom.kernels.reliability.dependence`). A high agreement is still no proof of a good view, nor is a
+    low one proof of a poor view.
 
     Examples
     --------
@@ -119,14 +122,19 @@ def _features(problem: Problem, n_clusters: int) -> list[tuple[Array, Array]]:
     weights = problem.reliability(n_clusters).weights
     if len(graphs) == 1:
         return [(np.empty((0, 1)), np.empty((0, 1)))]
+    Z = [shape.walk(graph).Z for shape, graph in zip(shapes, graphs, strict=True)]
+    D = dependence(Z, positions, n_clusters, weights, Agreement.of(Z, positions, n_clusters))
     found = []
-    for a, (shape, graph, where) in enumerate(zip(shapes, graphs, positions, strict=True)):
+    for a, (shape, where) in enumerate(zip(shapes, positions, strict=True)):
         others = [b for b in range(len(graphs)) if b != a]
         reliable = [b for b in others if weights[b] >= RELIABLE * weights[others].max()]
         everyone = reduce(np.union1d, [positions[b] for b in reliable])
         size = (problem.n, problem.n)
-        shared = sum(weights[b] * spread(graphs[b], positions[b], positions[b], size) for b in others)
+        shared = sum(
+            weights[b] * max(1.0 - D[a, b], LEAST_SHARE) * spread(graphs[b], positions[b], positions[b], size)
+            for b in others
+        )
         _, at, others_at = np.intersect1d(where, everyone, assume_unique=True, return_indices=True)
         consensus = shape.walk(shared[everyone][:, everyone]).Z
-        found.append((shape.walk(graph).Z[at], consensus[others_at]))
+        found.append((Z[a][at], consensus[others_at]))
     return found

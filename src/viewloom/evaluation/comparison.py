@@ -10,6 +10,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,13 @@ from viewloom.data.matching import matched_values
 from viewloom.data.per_view import PerView
 from viewloom.data.views import Views
 from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form, select
+from viewloom.evaluation.selection.stability import pairwise_ari
 from viewloom.kernels.pairwise import Gaussian, Polynomial
 from viewloom.metrics import clustering_report
 from viewloom.models.baselines import ConcatenatedNMF, GraphNMF, MultiviewNMF
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError
+from viewloom.runtime.progress import progress_bar, with_progress
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.workers import explain_lost_processes, watched
 
@@ -37,6 +41,7 @@ SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
 DISTANCES = ("MI",)  # scores of which lower is better
 SIGMA_GRID = np.exp(np.arange(-2.0, 11.0))  # the paper's
 SEARCH_FOLDS = 3
+COLLAPSED = 0.95  # share of samples in one cluster from which a method has found no clusters
 Maker = Callable[[int, int], Any]  # (number of clusters, seed) -> estimator
 
 
@@ -48,33 +53,90 @@ class Method:
     make: Maker
     offer: Callable[[Views], Any]
 
+    def _given(self, views: Views) -> Views:
+        """Views with levels as they are for ours, which encodes them, and as numbers for other methods."""
+        return views if self.name.startswith("ours") else views.encoded()
+
     def run(self, views: Views, y: np.ndarray, n_clusters: int, seed: int) -> dict[str, Any]:
-        """Scores of one fit, with its time and number of iterations."""
+        """Scores, time, iterations and labels of one fit, and the share of the largest cluster."""
         began = time.perf_counter()
         model = self.make(n_clusters, seed)
         with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UserWarning)
-            labels = model.fit(self.offer(views)).labels_
+            labels = model.fit(self.offer(self._given(views))).labels_
         seconds = time.perf_counter() - began
         report = {name: value for name, value in clustering_report(y, labels).items() if name in SCORES}
         iterations = getattr(model, "n_iter_", np.nan)
-        return {"method": self.name, "seed": seed, **report, "seconds": seconds, "iterations": iterations}
+        sizes = np.unique(labels, return_counts=True)[1]
+        return {
+            "method": self.name,
+            "seed": seed,
+            **report,
+            "seconds": seconds,
+            "iterations": iterations,
+            "largest": float(sizes.max() / sizes.sum()),
+            "labels": [int(label) for label in labels],
+        }
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of every method and seed."""
+    """Scores and clusters of every method and seed.
 
-    runs: pd.DataFrame  # one row per method and seed
+    Attributes
+    ----------
+    runs : DataFrame
+        One row per method and seed: scores, ``seconds``, ``iterations``, ``largest`` (share of the samples in
+        the largest cluster) and ``labels`` (the cluster of every sample; None for means over single views).
+
+    Examples
+    --------
+    >>> import viewloom as vl
+    >>> views, y = vl.simulate.blobs_views(60, random_state=0)
+    >>> result = vl.compare(views, y, methods=["k-means", "ours, diffusion"], seeds=1)
+    >>> result.agreement.round(1).to_numpy().tolist(), result.collapsed
+    ([[1.0, 1.0], [1.0, 1.0]], [])
+    """
+
+    runs: pd.DataFrame
 
     @property
     def table(self) -> pd.DataFrame:
         """Mean over seeds of every score, and its standard deviation."""
         groups = self.runs.groupby("method", sort=False)
-        mean = groups[[*SCORES, "seconds", "iterations"]].mean()
+        means = [*SCORES, "seconds", "iterations", *(["largest"] if "largest" in self.runs else [])]
+        mean = groups[means].mean()
         spread = groups[list(SCORES)].std(ddof=0).add_suffix("_sd")
         return mean.join(spread)
+
+    @cached_property
+    def agreement(self) -> pd.DataFrame:
+        """Adjusted Rand index between the clusters of methods, on the same samples: mean over pairs of seeds.
+
+        On the diagonal it is the agreement of a method with itself at other seeds, 1 with a single seed.
+        Clusterings of a single cluster agree with nothing.
+        """
+        known = self._with_labels
+        names = list(dict.fromkeys(known["method"]))
+        runs = {name: np.array(known.loc[known["method"] == name, "labels"].tolist()) for name in names}
+        values = [[_mean_agreement(runs[one], runs[other], one == other) for other in names] for one in names]
+        return pd.DataFrame(values, index=pd.Index(names, name="method"), columns=names, dtype=float)
+
+    @property
+    def collapsed(self) -> list[str]:
+        """Methods that put nearly all samples (`COLLAPSED`) into one cluster, in the mean over seeds."""
+        if "largest" not in self.runs:
+            return []
+        largest = self._with_labels.groupby("method", sort=False)["largest"].mean()
+        return [str(name) for name in largest.index[largest >= COLLAPSED]]
+
+    @property
+    def _with_labels(self) -> pd.DataFrame:
+        """Runs of which the clusters are known."""
+        if "labels" not in self.runs:
+            return self.runs.assign(labels=None)[:0]
+        return self.runs[[isinstance(labels, list) for labels in self.runs["labels"]]]
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table."""
@@ -89,7 +151,7 @@ def compare(
     *,
     n_clusters: int | None = None,
     n_jobs: int | None = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Comparison:
     """Run the paper's methods, ours and k-means, and score them against known classes.
 
@@ -107,8 +169,8 @@ def compare(
         The number of classes in `y` where None.
     n_jobs : int, optional
         Number of parallel fits, as in scikit-learn, with one BLAS thread each.
-    progress : bool, default=False
-        Show a progress bar.
+    progress : bool, default=True
+        Show a progress bar, in a terminal or a notebook.
 
     Returns
     -------
@@ -130,8 +192,8 @@ def compare(
     tasks = [(method, seed) for method in chosen for seed in numbers]
     calls = (delayed(watched)(method.run, views, y, k, seed) for method, seed in tasks)
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
-    with explain_lost_processes():
-        runs = pd.DataFrame(list(_tracked(rows, len(tasks)) if progress else rows))
+    with explain_lost_processes(), progress_bar("Comparing methods", len(tasks), progress) as tick:
+        runs = pd.DataFrame(list(map(with_progress(dict, tick), rows)))
     return Comparison(_ordered(_with_single_view_mean(_with_oracles(runs)), views))
 
 
@@ -281,12 +343,6 @@ def _chosen(methods: list[Method], names: Iterable[str] | None) -> list[Method]:
     return [method for method in methods if _shown_name(method.name) in names]
 
 
-def _tracked(rows: Iterable[dict[str, Any]], total: int) -> Iterable[dict[str, Any]]:
-    from rich.progress import track
-
-    return track(rows, description="Comparing methods", total=total)
-
-
 def _with_oracles(runs: pd.DataFrame) -> pd.DataFrame:
     """Of the rows of each grid only the one with the best mean score, under the oracle's name."""
     for oracle, score in ORACLES.items():
@@ -302,8 +358,16 @@ def _with_single_view_mean(runs: pd.DataFrame) -> pd.DataFrame:
     single = runs[runs["method"].str.startswith("SV ")]
     if single.empty:
         return runs
-    mean = single.drop(columns="method").groupby("seed", as_index=False).mean()
-    return pd.concat([runs, mean.assign(method="SV (mean)")])
+    mean = single.drop(columns=["method", "labels"]).groupby("seed", as_index=False).mean()
+    return pd.concat([runs, mean.assign(method="SV (mean)", labels=None)])
+
+
+def _mean_agreement(one: np.ndarray, other: np.ndarray, same: bool) -> float:
+    """Mean adjusted Rand index of all pairs of runs of two methods (runs x samples)."""
+    if same and len(one) == 1:
+        return 1.0
+    pairs = combinations(one, 2) if same else product(one, other)
+    return float(np.mean([pairwise_ari(pair)[0] for pair in pairs]))
 
 
 def _ordered(runs: pd.DataFrame, views: Views) -> pd.DataFrame:

@@ -11,25 +11,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from viewloom.data.checks import view_position
 from viewloom.data.matching import matched_values
+from viewloom.data.mixed import MixedBlock
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.evaluation.agreement import view_agreement
+from viewloom.evaluation.continuum import ConsensusAxis, consensus_axis
+from viewloom.evaluation.feature_tests import importance_test
+from viewloom.evaluation.uncertainty import Uncertainty, uncertainty
 from viewloom.models.fitted import FittedModel
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.models.problem import NewSamples
 from viewloom.runtime.errors import InputError, InputTypeError
 
 __all__ = [
+    "ConsensusAxis",
+    "Uncertainty",
     "ViewContributions",
     "annotate",
     "cluster_profiles",
+    "consensus_axis",
     "importance_against_truth",
+    "importance_test",
+    "uncertainty",
     "view_agreement",
     "view_contributions",
     "weights_over_gamma",
@@ -37,6 +47,7 @@ __all__ = [
 ]
 
 Array = np.ndarray
+CELLS = 2**23  # of a view that are standardised at a time
 GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0)
 
 
@@ -287,6 +298,8 @@ def weights_over_gamma(
 def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequence[str]) -> pd.DataFrame:
     """Mean z-score of features in each cluster, over the samples that have the view.
 
+    Ordinal features have the z-scores of their ranks, and features with two levels those of the second level.
+
     Parameters
     ----------
     views : dict, list, Views or array
@@ -299,7 +312,7 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     -------
     DataFrame
         Features in rows, in the given order; clusters in columns. 0 for constant features, NaN if no sample
-        of a cluster has the view.
+        of a cluster has the view, and for features with more than two levels, which have no mean.
 
     Examples
     --------
@@ -318,9 +331,34 @@ def cluster_profiles(views: Any, labels: Any, view: str | int, features: Sequenc
     name, rows = views.names[a], views.rows(a)
     names = pd.Index(views.feature_names[name])
     columns = names.get_indexer(pd.Index(_known(features, names, f"View {name!r}")))
-    X = views.blocks[a][rows][:, columns]
-    z = pd.DataFrame(standardised(X.toarray() if sp.issparse(X) else X), columns=names[columns])
-    return z.groupby(labels[rows]).mean().reindex(np.unique(labels)).rename_axis("cluster").T
+    step = max(CELLS // max(len(rows), 1), 1)
+    parts = [columns[first : first + step] for first in range(0, max(len(columns), 1), step)]
+    tables = [_mean_scores(_chosen(views.blocks[a], rows, part), labels[rows], names[part]) for part in parts]
+    return pd.concat(tables, axis=1).reindex(np.unique(labels)).rename_axis("cluster").T
+
+
+def _chosen(block: Any, rows: Array, columns: Array) -> Any:
+    """Some rows and columns of a view, without a copy of all columns of a dense one."""
+    X = block[rows][:, columns] if isinstance(block, MixedBlock) else block[:, columns][rows]
+    return _scored(X) if isinstance(X, MixedBlock) else X
+
+
+def _mean_scores(X: Any, labels: Array, names: pd.Index) -> pd.DataFrame:
+    """Mean z-scores of some features in each cluster (clusters x features)."""
+    X = _scored(X) if isinstance(X, MixedBlock) else X.toarray() if sp.issparse(X) else X
+    z = pd.DataFrame(standardised(X), columns=names)
+    return z.groupby(labels).mean()
+
+
+def _scored(X: MixedBlock) -> Array:
+    """Numbers, ranks of ordered levels and codes of two levels; NaN for other features (n x d)."""
+    scored = X.cells.copy()
+    for j, levels in enumerate(X.levels):
+        if levels is not None and levels.ordered:
+            scored[:, j] = rankdata(X.cells[:, j])
+        elif levels is not None and len(levels.names) > 2:
+            scored[:, j] = np.nan
+    return scored
 
 
 def _memberships_without(fitted: FittedModel, samples: NewSamples, view: int) -> Array:
@@ -374,4 +412,5 @@ def standardised(X: Array) -> Array:
     centred = X - X.mean(axis=0)
     spread = centred.std(axis=0)
     varies = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
-    return np.asarray(np.where(varies, centred / np.where(varies, spread, 1.0), 0.0))
+    z = np.where(varies, centred / np.where(varies, spread, 1.0), 0.0)
+    return np.asarray(np.where(np.isnan(spread), np.nan, z))

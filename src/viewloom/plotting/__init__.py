@@ -13,7 +13,14 @@ try:
 except ImportError as error:
     raise MissingPackageError("Figures need matplotlib: pip install viewloom[plot]") from error
 
-from viewloom.plotting.features import cluster_profiles, feature_importance, feature_importances
+from viewloom.plotting.agreement import method_agreement, solutions
+from viewloom.plotting.brain import brain_key, brain_map
+from viewloom.plotting.features import (
+    cluster_profiles,
+    explained_shares,
+    feature_importance,
+    feature_importances,
+)
 from viewloom.plotting.model import (
     comparison,
     consensus_matrix,
@@ -29,13 +36,18 @@ from viewloom.plotting.style import OKABE_ITO
 
 __all__ = [
     "OKABE_ITO",
+    "brain_key",
+    "brain_map",
     "cluster_profiles",
     "comparison",
     "consensus_matrix",
+    "explained_shares",
     "feature_importance",
     "feature_importances",
     "memberships",
+    "method_agreement",
     "objective",
+    "solutions",
     "stability",
     "view_agreement",
     "view_contributions",

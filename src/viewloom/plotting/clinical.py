@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import MIN_CELL, Conversion, p_text
+from viewloom.clinical import MIN_CELL, Conversion, on_grid, p_text
 from viewloom.data.naming import cluster_names
 from viewloom.plotting.style import (
     GREY,
@@ -47,7 +47,9 @@ def survival_curves(
 ) -> Axes:
     """Kaplan-Meier curve of each cluster with its 95 % band, and the numbers at risk below.
 
-    Curves end when fewer than `min_cell` subjects are at risk, and smaller numbers are not shown.
+    Curves are drawn on a grid of round times (`clinical.on_grid`), so that no step is the time of a single
+    subject, and end when fewer than `min_cell` subjects are at risk. Numbers at risk are rounded to tens.
+    ``min_cell=1`` draws the exact curves.
 
     Parameters
     ----------
@@ -65,6 +67,7 @@ def survival_curves(
     >>> vl.clinical_plots.survival_curves(found).get_xlabel()
     'time'
     """
+    conversion = on_grid(conversion, min_cell)
     clusters = list(conversion.summary.index)
     shown = curve_names(cluster_names(clusters, names))
     ax = axes_or_new(ax, max(1.4 * WIDTH, 3.0 + 2 * text_width(shown) / 72.0), 2.6 + 0.15 * len(clusters))
@@ -108,11 +111,12 @@ def association_bars(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     rows = np.arange(len(ranked)) + 1.2 * (ranked["kind"] == "numeric").to_numpy()
     effects = ranked["effect"].to_numpy(dtype=float)
     ax.barh(rows, effects, height=0.6, color=np.where(ranked["significant"], OKABE_ITO[0], PALE))
-    ax.set_xlim(0.0, max(1.3 * float(effects.max(initial=0.0)), 0.1))
+    ax.set_xlim(0.0, max(1.3 * float(np.nan_to_num(effects).max(initial=0.0)), 0.1))
     ax.set_ylim(-0.7, float(rows.max(initial=0.0)) + 0.7 + 0.9)
     note: dict[str, Any] = {"va": "center", "fontsize": SMALL, "color": GREY}
-    for row, effect, q in zip(rows, effects, ranked["q"], strict=True):
-        ax.annotate(p_text(q, "q"), (effect, row), (3, 0), textcoords="offset points", **note)
+    for row, effect, q in zip(rows, np.nan_to_num(effects), ranked["q"], strict=True):
+        text = p_text(q, "q") if q == q else "no p"
+        ax.annotate(text, (effect, row), (3, 0), textcoords="offset points", **note)
     for kind, at in pd.Series(rows).groupby(ranked["kind"]).max().items():
         ax.annotate(EFFECTS[str(kind)], (0.0, at + 0.75), style="italic", **note)
     name_rows(ax, names, rows)
@@ -169,8 +173,10 @@ def _conversion_title(conversion: Conversion) -> str:
 
 
 def _associations_title(table: pd.DataFrame) -> str:
-    found = int(table["significant"].sum())
+    """How many of the variables with a p-value, or its class, differ."""
+    found, tested = int(table["significant"].sum()), int(table["p"].notna().sum())
+    if not tested:
+        return "No variable was tested between clusters"
     if not found:
-        return f"None of {len(table)} variables differs between clusters"
-    strongest = table[table["significant"]].sort_values("p", kind="stable")["variable"].iloc[0]
-    return f"{found} of {len(table)} variables differ between clusters, {shortened(strongest)} most clearly"
+        return f"None of {tested} tested variables differs between clusters"
+    return f"{found} of {tested} tested variables {'differs' if found == 1 else 'differ'} between clusters"

@@ -15,6 +15,7 @@ from viewloom.plotting.style import (
     DIVERGING,
     GREY,
     LARGE,
+    OKABE_ITO,
     PLAIN,
     SHARES,
     SMALL,
@@ -22,6 +23,7 @@ from viewloom.plotting.style import (
     axes_or_new,
     count_text,
     grid_axes,
+    list_size,
     map_size,
     name_columns,
     name_rows,
@@ -180,6 +182,41 @@ def feature_importances(
     return np.asarray(axes[: len(views)])
 
 
+def explained_shares(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Shares of the variance of features that clusters explain, with intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per feature, in groups by view: ``feature``, ``view``, ``value``, ``low`` and ``high`` (as in
+        `inspection.uncertainty`), and ``other``, the share explained by clusters of the other views (the
+        effect of `inspection.importance_test`).
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"feature": ["a", "b"], "view": "mri", "value": [0.5, 0.2], "other": 0.1})
+    >>> ax = explained_shares(table.assign(low=[0.4, 0.1], high=[0.6, 0.3]))
+    >>> ax.get_title(loc="left")
+    'Largest share: a, 50% (40% to 60%)'
+    """
+    shown = table.iloc[::-1].reset_index(drop=True)
+    names = wrapped_names([f"{row.feature} ({row.view})" for row in shown.itertuples()], ROOM)
+    ax = axes_or_new(ax, *list_size(names))
+    rows = np.arange(len(shown))
+    ax.plot(shown["other"], rows, "o", markerfacecolor="none", color=GREY, markersize=5)
+    ax.hlines(rows, shown["low"], shown["high"], color=OKABE_ITO[0], linewidth=1.2)
+    ax.plot(shown["value"], rows, "o", color=OKABE_ITO[0], markersize=4)
+    name_rows(ax, names, rows)
+    ax.set_ylim(-0.6, len(rows) - 0.4)
+    ax.set_xlim(left=0.0)
+    best = table.iloc[int(table["value"].to_numpy().argmax())]
+    bounds = f"{best['low']:.0%} to {best['high']:.0%}"
+    title = f"Largest share: {shortened(best['feature'])}, {best['value']:.0%} ({bounds})"
+    set_labels(ax, title, "share of variance explained (ring: by the other views)", "")
+    return ax
+
+
 def cluster_profiles(
     profiles: pd.DataFrame, ax: Axes | None = None, *, names: Sequence[Any] | None = None
 ) -> Axes:
@@ -218,4 +255,4 @@ def _profiles_title(profiles: pd.DataFrame) -> str:
     sizes = np.nan_to_num(np.abs(profiles.to_numpy(dtype=float)))
     row, column = divmod(int(sizes.argmax()), sizes.shape[1])
     z, cluster = profiles.to_numpy(dtype=float)[row, column], shortened(profiles.columns[column])
-    return f"Cluster {cluster} stands out most: {shortened(profiles.index[row])} at {z:+.1f} SD"
+    return f"Largest deviation: {shortened(profiles.index[row])} in cluster {cluster}, {z:+.1f} SD"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ from viewloom.plotting.style import (
 )
 
 Array = np.ndarray
+OPEN_BIN = 1.0  # width at which an open bin is drawn
+MARGIN = 0.02  # share of membership by which a view matters clearly more than the next one
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]  # of the samples that `view_agreement` shows
 
 
@@ -62,7 +64,8 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     >>> len(ax.get_yticklabels())
     2
     """
-    table = result.table.sort_values(score, kind="stable", ascending=score not in DISTANCES)
+    table = result.table.dropna(subset=score)
+    table = table.sort_values(score, kind="stable", ascending=score not in DISTANCES)
     names = wrapped_names(table.index)
     ax = axes_or_new(ax, *list_size(names))
     rows = np.arange(len(table))
@@ -74,24 +77,71 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     name_rows(ax, names, rows)
     ax.set_ylim(-0.6, len(table) - 0.4)
     ax.set_xlim(left=min(0.0, float(table[score].min())))
-    leading = [*table.index, *table.index[~oracle]][-1]
     better = "; lower is better" if score in DISTANCES else ""
     set_labels(
         ax,
-        f"{shortened(leading)} leads",
+        _leading(table[score] if oracle.all() else table.loc[~oracle, score]),
         f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels{better})",
         "",
     )
     return ax
 
 
-def view_weights(result: Any, ax: Axes | None = None) -> Axes:
+def _leading(scores: pd.Series) -> str:
+    """The best methods, which come last; those that are equal as shown are named together."""
+    best = scores.index[scores.round(2) == round(scores.iloc[-1], 2)][::-1]
+    return f"Best score: {joined_names(best)} ({scores.iloc[-1]:.2g})"
+
+
+def joined_names(names: Iterable[Any]) -> str:
+    """Up to three names, and how many more.
+
+    >>> joined_names("ab"), joined_names("abcde")
+    ('a and b', 'a, b, c and 2 more')
+    """
+    shown = [shortened(name) for name in names]
+    parts = shown if len(shown) <= 3 else [*shown[:3], f"{len(shown) - 3} more"]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+
+
+def position_counts(bins: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Numbers of samples along an axis, between the positions ``low`` and ``high``.
+
+    Parameters
+    ----------
+    bins : DataFrame
+        Columns ``low``, ``high`` and ``counts``; the first and the last bin may be open (NaN or infinite).
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> bins = pd.DataFrame({"low": [np.nan, 0.0], "high": [0.0, np.nan], "counts": [20, 30]})
+    >>> position_counts(bins).get_ylabel()
+    'samples per standard deviation'
+    """
+    low, high = bins["low"].to_numpy(dtype=float), bins["high"].to_numpy(dtype=float)
+    low = np.where(np.isfinite(low), low, np.nanmin(high[np.isfinite(high)], initial=0.0) - OPEN_BIN)
+    high = np.where(np.isfinite(high), high, np.nanmax(low, initial=0.0) + OPEN_BIN)
+    ax = axes_or_new(ax, 4.0, 2.4)
+    heights = bins["counts"].to_numpy(dtype=float) / (high - low)
+    ax.bar(low, heights, high - low, align="edge", color=OKABE_ITO[0], alpha=0.6, edgecolor="white")
+    for left, right, height, count in zip(low, high, heights, bins["counts"], strict=True):
+        ax.annotate(f"{count:.0f}", ((left + right) / 2, height), ha="center", va="bottom", fontsize=7)
+    title = "Samples vary along one axis"
+    set_labels(ax, title, "position on the leading axis (SD)", "samples per standard deviation")
+    return ax
+
+
+def view_weights(result: Any, ax: Axes | None = None, *, intervals: pd.DataFrame | None = None) -> Axes:
     """Learned weight of every view; with several seeds the mean, and each seed as a dot.
 
     Parameters
     ----------
     result : fitted estimator, or DataFrame of `inspection.weights_over_seeds`
     ax : Axes, optional
+    intervals : DataFrame, optional
+        ``low`` and ``high`` of each view, as in `inspection.uncertainty`. The title then says which view
+        counts most only if its interval lies above those of the others.
 
     Examples
     --------
@@ -112,12 +162,18 @@ def view_weights(result: Any, ax: Axes | None = None) -> Axes:
         seeds = weights[means.index]
         ax.hlines(rows, seeds.min(), seeds.max(), color=PALE, linewidth=2.0, zorder=1)
         ax.plot(seeds.to_numpy().T, rows, ".", color=GREY, markersize=3, alpha=0.6, zorder=2)
+    most = max(float(weights.to_numpy().max()), 1.0 / len(means))
+    if intervals is not None:
+        low, high = (intervals.loc[means.index, name].to_numpy(dtype=float) for name in ("low", "high"))
+        ax.hlines(rows, low, high, color=OKABE_ITO[0], linewidth=1.2, zorder=2)
+        most = max(most, float(np.nanmax(high, initial=0.0)))
     ax.plot(means, rows, "o", color=OKABE_ITO[0], markersize=5, zorder=3)
     name_rows(ax, names, rows)
     ax.set_ylim(-0.6, len(means) - 0.4)
-    ax.set_xlim(0.0, 1.05 * max(float(weights.to_numpy().max()), 1.0 / len(means)))
+    ax.set_xlim(0.0, 1.05 * most)
     over = f"; mean, range and dots of {len(weights)} seeds" if len(weights) > 1 else ""
-    set_labels(ax, _weights_title(means), f"view weight (line: equal weights{over})", "")
+    title = _weights_title(means) if intervals is None else _parted_title(intervals.loc[means.index], means)
+    set_labels(ax, title, f"view weight (line: equal weights{over})", "")
     return ax
 
 
@@ -216,7 +272,8 @@ def agreement_rows(quantiles: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """`view_agreement` of quantiles: 5, 25, 50, 75 and 95 % (columns) of each view (rows)."""
     ordered = quantiles.iloc[np.argsort(quantiles[0.5], kind="stable")]
     best = ordered[0.5].iloc[-1]
-    title = f"{shortened(ordered.index[-1])} alone comes closest to the consensus (median {best:.2f})"
+    names = joined_names(ordered.index[ordered[0.5].round(2) == round(best, 2)][::-1])
+    title = f"Closest to the consensus alone: {names} (median {best:.2f})"
     label = "membership shared with the consensus (median, quartiles, 5-95 % of samples)"
     return quantile_rows(ordered, title, label, ax)
 
@@ -234,6 +291,14 @@ def quantile_rows(quantiles: pd.DataFrame, title: str, label: str, ax: Axes | No
     ax.set_ylim(-0.6, len(rows) - 0.4)
     set_labels(ax, title, label, "")
     return ax
+
+
+def draw_intervals(ax: Axes, table: pd.DataFrame, below: float = 0.0) -> None:
+    """Draw ``value`` with ``low`` and ``high`` of each row, at or below its position."""
+    rows = np.arange(len(table)) - below
+    value, low, high = (table[name].to_numpy(dtype=float) for name in ("value", "low", "high"))
+    ax.hlines(rows, low, high, color=GREY, linewidth=1.2)
+    ax.plot(value, rows, "d", color=GREY, markersize=3)
 
 
 def view_contributions(
@@ -426,14 +491,29 @@ def _weights_title(means: pd.Series) -> str:
     return f"{most} has the largest weight ({means.iloc[-1]:.2f}), {least} the smallest ({means.iloc[0]:.2f})"
 
 
+def _parted_title(bounds: pd.DataFrame, means: pd.Series) -> str:
+    """The view whose interval lies above those of the others, if there is one; views are in rising order."""
+    if len(means) < 2:
+        return _weights_title(means)
+    if bounds["low"].iloc[-1] > bounds["high"].iloc[:-1].max():
+        return f"{shortened(means.index[-1])} counts most ({means.iloc[-1]:.2f})"
+    return "Intervals overlap: no view counts most"
+
+
 def _contributions_title(result: ViewContributions) -> str:
+    """The views that matter clearly more than the next one (`MARGIN`) to some cluster."""
     defining = result.defining_views()
     if defining.empty:
         return "With a single view there is nothing to leave out"
     if symmetric_limit(result.by_cluster().to_numpy(dtype=float)) < NOTHING:
         return f"No single view is decisive: leaving one out changes less than {NOTHING:.0%} of memberships"
-    counts = defining.value_counts()
-    if len(counts) == 1:
+    change = result.by_cluster().loc[defining.index].to_numpy(dtype=float)
+    ordered = np.sort(np.nan_to_num(change), axis=1)
+    clear = ordered[:, -1] - ordered[:, -2] >= MARGIN
+    counts = defining[clear].value_counts()
+    if counts.empty:
+        return "No cluster depends clearly on one view more than on the others"
+    if len(counts) == 1 and clear.all():
         return f"Leaving out {shortened(counts.index[0])} changes every cluster most"
     found = [f"{shortened(view)} for {count_text(n, 'cluster')}" for view, n in counts.iloc[:3].items()]
     return f"View that matters most: {', '.join(found)}"

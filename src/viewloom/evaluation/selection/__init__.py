@@ -5,6 +5,7 @@ model says of samples it has not seen and by whether models of different samples
 labels.
 """
 
+from viewloom.evaluation.selection.evidence import ClusterEvidence, cluster_evidence
 from viewloom.evaluation.selection.number import ClusterNumber, choose_k
 from viewloom.evaluation.selection.search import Selection, select
 from viewloom.evaluation.selection.stability import (
@@ -13,12 +14,16 @@ from viewloom.evaluation.selection.stability import (
     pairwise_ari,
     prediction_strength,
 )
+from viewloom.evaluation.twins import draw_twin
 
 __all__ = [
+    "ClusterEvidence",
     "ClusterNumber",
     "Selection",
     "choose_k",
+    "cluster_evidence",
     "consensus_matrix",
+    "draw_twin",
     "pac",
     "pairwise_ari",
     "prediction_strength",

@@ -10,33 +10,40 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.linalg
-import scipy.sparse as sp
-import scipy.stats
 from sklearn.base import clone
 
-from viewloom.data.checks import per_view
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES, at_most
+from viewloom.evaluation.selection.evidence import (
+    LEAST_GAP,
+    LEAST_STABILITY,
+    TWIN_SUBSAMPLES,
+    judged_estimator,
+    labels_of,
+    least_z,
+    measured,
+    share_saved,
+    subsamples,
+)
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.search import base_model, refuse_precomputed, seed_of
 from viewloom.evaluation.selection.stability import (
-    ABSENT,
     consensus_matrix,
-    pac,
     pairwise_ari,
     prediction_strength,
+    sampled_pac,
 )
+from viewloom.evaluation.twins import Twins
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
-from viewloom.models.scaling import fit_scaler, informative_presence
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.progress import progress_bar
 
 Array = np.ndarray
-LEAST_GAP = 0.1  # share of the twins' loss that clear clusters must save
-LEVEL = 0.005  # how often one more twin may save as much
+LEVEL = 0.005  # how often one more twin may save as much, for each number of clusters
 STRONG = 0.8  # prediction strength of what Tibshirani and Walther call clusters
 EQUALLY_STABLE = 0.02  # difference of mean ARI that decides nothing
-TWIN_SUBSAMPLES, SPLITS = 3, 3
+SPLITS = 2  # into halves
+FIRST_TWINS, OPEN_Z = 4, 1.0  # twins of every k; z above which the other twins are made
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,12 @@ class ClusterNumber:
     table : DataFrame
         One row per k. On subsamples: ``stability``, ``stability_std`` (ARI between two of them),
         ``pac``, ``loss`` (objective), ``held_out``, ``held_out_std`` (calibrated loss of samples left
-        out); ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (means over Gaussian
-        twins), ``excess`` (stability above the twins'), ``gap`` (share of the twins' loss that is saved)
-        and its ``z``; ``clear``.
+        out); ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (means over twins,
+        of which there are ``twins``), ``excess`` (stability above the twins'), ``gap`` (share of the
+        twins' loss that is saved) and its ``z``; ``clear``.
     consensus : (n, n) array or None
-        How often samples share a cluster at the recommended k; fitted when first asked for.
+        How often samples share a cluster at the recommended k; fitted when first asked for. Of `views`, which
+        are those that were drawn of more samples than `max_samples`.
     """
 
     recommended: int | None
@@ -72,14 +80,14 @@ class ClusterNumber:
             return None
         with quiet():
             models = _fits(_with_k(self.estimator, self.recommended), self.views, self.subsamples)
-        return consensus_matrix(_labels(models, self.subsamples, len(self.views)))
+        return consensus_matrix(labels_of(models, self.subsamples, len(self.views)))
 
 
 def choose_k(
     views: Any,
     ks: Iterable[int] = range(2, 9),
     *,
-    n_subsamples: int = 20,
+    n_subsamples: int = 10,
     share: float = 0.8,
     n_twins: int = 20,
     n_jobs: int | None = None,
@@ -87,27 +95,28 @@ def choose_k(
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     estimator: KernelMultiviewNMF | None = None,
+    max_samples: int | None = MOST_SAMPLES,
 ) -> ClusterNumber:
     """Recommend a number of clusters, or say that there are no clear ones.
 
     Any method finds k clusters in anything, and cuts an elongated cloud in two at the same place every
-    time. So everything is compared with *twins* of the data that have no clusters: one Gaussian with the
-    same means and the same covariances of all features, within and between views (see `gaussian_twin`).
-    If the data are themselves one Gaussian, twins are exchangeable with them, however elongated it is
-    and however much views share.
+    time. So everything is compared with *twins* of the data that have no clusters: one cloud with the same
+    margins and the same correlations of all features, within and between views (see
+    `viewloom.evaluation.twins`).
 
-    A number of clusters is *clear* if its loss lies more than 10 % below that of the twins, and further
+    A number of clusters is *clear* if its loss lies more than 15 % below that of the twins, and further
     than one more twin would in one of 200 cases (about three standard deviations), and if subsamples
-    agree more than those of twins. The most stable of the clear ones is recommended. Distant clusters
-    may be merged as stably as they can be separated, so of those within 0.02 of the most stable the
-    largest is taken. Prediction strength, PAC and held-out loss are given beside it; held-out loss is
-    calibrated for each k, so it does not compare between them.
+    agree with a mean ARI of at least 0.6 and more than those of twins. The most stable of the clear ones
+    is recommended. Distant clusters may be merged as stably as they can be separated, so of those within
+    0.02 of the most stable the largest is taken. Prediction strength, PAC and held-out loss are given
+    beside it; held-out loss is calibrated for each k, so it does not compare between them. Numbers of
+    clusters that four twins rule out are not compared with the other twins.
 
     Parameters
     ----------
     views : dict, list, Views or array
     ks : iterable of int, default=range(2, 9)
-    n_subsamples : int, default=20
+    n_subsamples : int, default=10
     share : float, default=0.8
         Share of the samples in each subsample.
     n_twins : int, default=20
@@ -121,6 +130,8 @@ def choose_k(
         about single samples. One of other data or settings is refused.
     estimator : KernelMultiviewNMF, optional
         Parameters other than the number of clusters.
+    max_samples : int or None, default=4000
+        Of more samples so many are drawn at random; time and memory do not grow further. None uses all.
 
     Returns
     -------
@@ -128,10 +139,14 @@ def choose_k(
 
     Notes
     -----
-    A single cloud that is far from Gaussian (very skewed, or a curved sheet) differs from its twins too,
-    and may be called clustered. Groups that blur into a continuum give no clear clusters, though a cut
-    through them may be useful. Views are brought to scale once, on all samples. Absent views of twins
-    are absent for the same samples.
+    What makes a number of clusters clear, stability and the share of loss that is saved, does not depend on
+    the number of samples once there are many. What is lost is small clusters: one with fewer than a
+    hundredth of the samples has too few left to be found.
+
+    A single cloud that no elliptical copula describes, such as a curved sheet, differs from its twins and
+    may be called clustered. Groups that blur into a continuum give no clear clusters, though a cut
+    through them may be useful. Absent views of twins are absent for the same samples. How often clusters
+    are found where there are none, and where there are some, is measured by ``benchmarks/calibration.py``.
 
     Examples
     --------
@@ -142,112 +157,74 @@ def choose_k(
     3
     """
     seed = seed_of(random_state, checkpoint)
-    views, model = Views(views), base_model(estimator, None, seed)
-    refuse_precomputed(model, views)
+    everyone, model = Views(views), base_model(estimator, None, seed)
+    refuse_precomputed(model, everyone)
+    views = at_most(everyone, max_samples, seed)
     ks = _checked_ks(ks, len(views), share, n_twins)
     store = open_checkpoint(checkpoint, views, "choose_k", model, ks, n_subsamples, share, n_twins, seed)
-    scaled, model = in_scale(views, model.scale), model.set_params(scale=None)
-    subsamples = _subsamples(len(views), n_subsamples, share, seed)
+    model, parts = judged_estimator(model, seed), subsamples(len(views), n_subsamples, share, _rng(seed))
     with progress_bar("Counting clusters", len(ks) + n_twins, progress) as tick:
         jobs = Jobs(n_jobs, store, tick)
-        jobs.run(judge_k, {f"k={k}": (_with_k(model, k), scaled, subsamples, seed) for k in ks})
-        jobs.run(judge_twin, {f"twin {t}": (model, scaled, ks, share, (seed, t)) for t in range(n_twins)})
-    table = tabulate(
-        ks,
-        [jobs.records[f"k={k}"] for k in ks],
-        [jobs.records[f"twin {t}"] for t in range(n_twins)],
-    )
+        jobs.run(judge_k, {f"k={k}": (_with_k(model, k), views, parts, seed) for k in ks})
+        table = beside_twins(jobs, ks, model, Twins(views), share, n_twins, seed)
     recommended = recommend(table)
-    return ClusterNumber(recommended, reasons(table, recommended), table, scaled, model, subsamples)
+    why = [*reasons(table, recommended), *_drawn(len(views), len(everyone))]
+    return ClusterNumber(recommended, why, table, views, model, parts)
 
 
-def judge_k(model: KernelMultiviewNMF, views: Views, subsamples: list[Array], seed: int) -> Record:
+def _drawn(used: int, n: int) -> list[str]:
+    return [] if used == n else [f"Assessed in {used:,} of {n:,} samples, drawn at random."]
+
+
+def beside_twins(
+    jobs: Jobs,
+    ks: list[int],
+    model: KernelMultiviewNMF,
+    twins: Twins,
+    share: float,
+    n_twins: int,
+    seed: int,
+) -> pd.DataFrame:
+    """The table with twins: a few for every k, the others only for those that may be clear."""
+    data = [jobs.records[f"k={k}"] for k in ks]
+    names = [f"twin {t}" for t in range(n_twins)]
+    first, rest = names[:FIRST_TWINS], names[FIRST_TWINS:]
+    jobs.run(judge_twin, {name: (model, twins, ks, share, (seed, t)) for t, name in enumerate(first)})
+    table = tabulate(ks, data, [jobs.records[name] for name in first])
+    left = still_open(table)
+    if not left or not rest:
+        jobs.tick(len(rest))
+        return table
+    more = {name: (model, twins, left, share, (seed, len(first) + t)) for t, name in enumerate(rest)}
+    jobs.run(judge_twin, more)
+    return tabulate(ks, data, [jobs.records[name] for name in names])
+
+
+def judge_k(model: KernelMultiviewNMF, views: Views, parts: list[Array], seed: int) -> Record:
     """Everything about one number of clusters on the data."""
-    models = _fits(model, views, subsamples)
-    labels = _labels(models, subsamples, len(views))
+    n, models = len(views), _fits(model, views, parts)
+    labels = labels_of(models, parts, n)
+    halves = subsamples(n, SPLITS, 0.5, np.random.default_rng(seed))
     return {
         "stability": pairwise_ari(labels).tolist(),
-        "pac": pac(consensus_matrix(labels)),
+        "pac": sampled_pac(labels, np.random.default_rng(seed)),
         "loss": [fitted.objective_ for fitted in models],
         "held_out": [
-            -fitted.score(views[_others(rows, len(views))])
-            for fitted, rows in zip(models, subsamples, strict=True)
+            -fitted.score(views[_others(rows, n)]) for fitted, rows in zip(models, parts, strict=True)
         ],
-        "prediction_strength": _strengths(model, views, _subsamples(len(views), SPLITS, 0.5, seed)),
+        "prediction_strength": _strengths(model, views, halves),
     }
 
 
 def judge_twin(
-    model: KernelMultiviewNMF, views: Views, ks: Sequence[int], share: float, seed: tuple[int, int]
+    model: KernelMultiviewNMF, twins: Twins, ks: Sequence[int], share: float, seed: tuple[int, int]
 ) -> Record:
-    """Stability and loss of every number of clusters on one Gaussian twin."""
-    twin = gaussian_twin(views, np.random.default_rng(seed))
-    subsamples = _subsamples(len(views), TWIN_SUBSAMPLES, share, seed)
-    record: Record = {"stability": [], "loss": []}
-    for k in ks:
-        models = _fits(_with_k(model, k), twin, subsamples)
-        record["stability"].append(float(pairwise_ari(_labels(models, subsamples, len(views))).mean()))
-        record["loss"].append(float(np.mean([fitted.objective_ for fitted in models])))
-    return record
-
-
-def gaussian_twin(views: Views, rng: np.random.Generator) -> Views:
-    """A draw from one Gaussian with exactly the means and covariances of the data, of all views together.
-
-    With ``H`` an orthonormal basis (n - 1 x n) of what is orthogonal to the constant, ``H X = Q R``;
-    ``Q`` is replaced by a random orthonormal basis ``Q_0`` (Langsrud 2005), so that ``X_0 = H^T Q_0 R +
-    mean`` has the covariances of ``X``. Absent values are the means of their features while this is done.
-
-    Parameters
-    ----------
-    views : Views
-    rng : Generator
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).exponential(size=(20, 3))
-    >>> twin = gaussian_twin(Views(X), np.random.default_rng(1))["view0"]
-    >>> bool(np.allclose(np.cov(twin.T), np.cov(X.T)) and np.allclose(twin.mean(axis=0), X.mean(axis=0)))
-    True
-    """
-    X, means = _filled(views)
-    H = scipy.linalg.helmert(len(X))
-    R = np.linalg.qr(H @ X, mode="r")  # r x d
-    Q, T = np.linalg.qr(rng.standard_normal((len(H), len(R))))
-    Q *= np.sign(np.diagonal(T))  # uniform over all orthonormal bases
-    blocks = np.split(H.T @ (Q @ R) + means, np.cumsum(views.n_features)[:-1], axis=1)
-    for block, present in zip(blocks, views.present.T, strict=True):
-        block[~present] = np.nan
-    return Views(blocks, names=views.names)
-
-
-def _filled(views: Views) -> tuple[Array, Array]:
-    """All features side by side (n x d), absent values replaced by their means, and the means."""
-    blocks = [X.toarray() if sp.issparse(X) else np.array(X, dtype=np.float64) for X in views.blocks]
-    means = [X[views.rows(a)].mean(axis=0) for a, X in enumerate(blocks)]
-    for a, X in enumerate(blocks):
-        X[~views.present[:, a]] = means[a]
-    return np.hstack(blocks), np.concatenate(means)
-
-
-def in_scale(views: Views, scale: Any) -> Views:
-    """Views as the estimator scales them, so that twins can be drawn in the same scale."""
-    scales = per_view(scale, views.names, "scale")
-    scalers = [fit_scaler(scales[a], X[views.rows(a)]) for a, X in enumerate(views.blocks)]
-    present = informative_presence(views, scalers)
-    blocks = [
-        _transformed(scaler, X, views.rows(a))
-        for a, (scaler, X) in enumerate(zip(scalers, views.blocks, strict=True))
-    ]
-    return Views(blocks, names=views.names, present=present)
-
-
-def _transformed(scaler: Any, X: Any, rows: Array) -> Any:
-    if sp.issparse(X):
-        return scaler.transform(X)  # rows of absent samples are empty and stay so
-    scaled = np.full(X.shape, np.nan)
-    scaled[rows] = scaler.transform(X[rows])
-    return scaled
+    """Stability and loss of some numbers of clusters on one twin."""
+    rng = np.random.default_rng(seed)
+    twin = twins.draw(rng)
+    parts = subsamples(len(twin), TWIN_SUBSAMPLES, share, rng)
+    records = [measured(_with_k(model, k), twin, parts) for k in ks]
+    return {"k": list(ks), **{name: [found[name] for found in records] for name in ("stability", "loss")}}
 
 
 def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record]) -> pd.DataFrame:
@@ -258,27 +235,27 @@ def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record])
         table[f"{measure}_std"] = [float(np.std(record[measure])) for record in data]
     for measure in ("pac", "prediction_strength", "loss"):
         table[measure] = [float(np.mean(record[measure])) for record in data]
-    losses = np.array([twin["loss"] for twin in twins])  # twins x ks
-    table["twin_stability"] = np.mean([twin["stability"] for twin in twins], axis=0)
-    table["twin_loss"] = losses.mean(axis=0)
+    table["twins"] = [len(_of_twins(twins, k, "loss")) for k in ks]
+    for measure in ("stability", "loss"):
+        table[f"twin_{measure}"] = [float(np.mean(_of_twins(twins, k, measure))) for k in ks]
+    spread = np.array([np.std(_of_twins(twins, k, "loss"), ddof=1) for k in ks])
     table["excess"] = table["stability"] - table["twin_stability"]
-    saved = table["twin_loss"] - table["loss"]
-    table["gap"] = saved / np.maximum(table["twin_loss"], np.finfo(float).tiny)
-    table["z"] = saved / np.maximum(losses.std(axis=0, ddof=1), 1e-9)
-    significant = table["z"] > least_z(len(twins))
-    table["clear"] = significant & (table["gap"] > LEAST_GAP) & (table["excess"] > 0.0)
+    table["gap"] = share_saved(table["loss"], table["twin_loss"])
+    table["z"] = (table["twin_loss"] - table["loss"]) / np.maximum(spread, 1e-9)
+    significant = table["z"] > [least_z(count, LEVEL) for count in table["twins"]]
+    tighter = significant & (table["gap"] > LEAST_GAP)
+    table["clear"] = tighter & (table["excess"] > 0.0) & (table["stability"] >= LEAST_STABILITY)
     return table
 
 
-def least_z(n_twins: int) -> float:
-    """What one more twin exceeds with probability `LEVEL`, in standard deviations of `n_twins` (Student's t).
+def _of_twins(twins: Sequence[Record], k: int, measure: str) -> list[float]:
+    return [twin[measure][twin["k"].index(k)] for twin in twins if k in twin["k"]]
 
-    Examples
-    --------
-    >>> round(least_z(20), 1), round(least_z(6), 1)
-    (2.9, 4.4)
-    """
-    return float(scipy.stats.t.isf(LEVEL, n_twins - 1) * np.sqrt(1.0 + 1.0 / n_twins))
+
+def still_open(table: pd.DataFrame) -> list[int]:
+    """Numbers of clusters that may turn out to be clear with more twins."""
+    possible = (table["z"] > OPEN_Z) & (table["gap"] > LEAST_GAP / 2) & (table["excess"] > -0.1)
+    return [int(k) for k in table.loc[possible & (table["stability"] >= LEAST_STABILITY), "k"]]
 
 
 def recommend(table: pd.DataFrame) -> int | None:
@@ -296,7 +273,8 @@ def reasons(table: pd.DataFrame, recommended: int | None) -> list[str]:
         span = f"{table['k'].min()} to {table['k'].max()}"
         return [
             f"No clear clusters: with no number from {span} do the data fall into groups that are clearly "
-            "tighter and more stable than those cut from a single Gaussian cloud with the same correlations.",
+            "tighter and more stable than those cut from a single cloud with the same margins and "
+            "correlations.",
             "Nearest to it: " + _against_twins(_first(table, "gap")),
         ]
     chosen = _first(table[table["k"] == recommended], "k")
@@ -313,7 +291,7 @@ def _against_twins(row: dict[Any, Any]) -> str:
     way = "below" if row["gap"] >= 0.0 else "above"
     return (
         f"k = {row['k']}: clusterings of two subsamples agree with a mean ARI of {row['stability']:.2f} "
-        f"(single Gaussian cloud: {row['twin_stability']:.2f}), and the loss is {abs(row['gap']):.0%} {way} "
+        f"(single cloud: {row['twin_stability']:.2f}), and the loss is {abs(row['gap']):.0%} {way} "
         f"that of such a cloud (z = {row['z']:.1f})."
     )
 
@@ -336,14 +314,6 @@ def _fits(model: KernelMultiviewNMF, views: Views, subsamples: list[Array]) -> l
     return [clone(model).fit(views[rows]) for rows in subsamples]
 
 
-def _labels(models: list[KernelMultiviewNMF], subsamples: list[Array], n: int) -> Array:
-    """Clusters of all samples (subsamples x n), -1 where a subsample lacks one."""
-    labels = np.full((len(models), n), ABSENT)
-    for row, model, rows in zip(labels, models, subsamples, strict=True):
-        row[rows] = model.labels_
-    return labels
-
-
 def _strengths(model: KernelMultiviewNMF, views: Views, halves: list[Array]) -> list[float]:
     """Prediction strength of both halves of every split."""
     strengths = []
@@ -359,9 +329,8 @@ def _with_k(model: KernelMultiviewNMF, k: int) -> KernelMultiviewNMF:
     return clone(model).set_params(n_clusters=k)  # type: ignore[no-any-return]
 
 
-def _subsamples(n: int, count: int, share: float, seed: Any) -> list[Array]:
-    rng = np.random.default_rng(seed)
-    return [np.sort(rng.permutation(n)[: round(share * n)]) for _ in range(count)]
+def _rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
 def _others(rows: Array, n: int) -> Array:

@@ -20,6 +20,7 @@ from viewloom.data.alignment import align, check_trainable
 from viewloom.data.checks import per_view
 from viewloom.data.matching import matched_values
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES, rows_at_most
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.stability import ABSENT, pairwise_ari
 from viewloom.kernels.graphs import GaussianGraph
@@ -100,6 +101,7 @@ def select(
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     estimator: KernelMultiviewNMF | None = None,
+    max_samples: int | None = MOST_SAMPLES,
 ) -> Selection:
     """Search a grid of parameters by cross-validation, without labels.
 
@@ -146,6 +148,9 @@ def select(
         no data, names or clusters of samples. One of another search is refused.
     estimator : KernelMultiviewNMF, optional
         Parameters that the grid does not vary.
+    max_samples : int or None, default=4000
+        Of more samples so many are drawn at random for the search, unless `cv` is an object that splits; time
+        and memory do not grow further. None uses all.
 
     Returns
     -------
@@ -184,6 +189,10 @@ def select(
     model = base_model(estimator, n_clusters, seed)
     settings = expand(grid)
     models = [_configured(model, setting, views) for setting in settings]
+    drawn = rows_at_most(len(views), max_samples if isinstance(cv, int) else None, seed)
+    everyone = views
+    if len(drawn) < len(views):
+        views, y = views[drawn], y if y is None else y[drawn]
     folds = _folds(cv, len(views), seed)
     store = open_checkpoint(checkpoint, views, "select", model, settings, folds, y)
     with progress_bar("Searching", len(settings), progress) as tick:
@@ -193,7 +202,7 @@ def select(
     records = [jobs.records[str(i)] for i in range(len(settings))]
     table = rank(tabulate(settings, records), _unit_of_loss(settings, model.membership))
     best = parameters(settings[int(table.index[0])], model.graph)
-    return Selection(table.reset_index(drop=True), best, views, model)
+    return Selection(table.reset_index(drop=True), best, everyone, model)
 
 
 def published_form(estimator: KernelMultiviewNMF | None = None) -> KernelMultiviewNMF:

@@ -1,0 +1,210 @@
+"""Variables that were used for clustering: features, near-copies of features, and close correlates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy import stats
+
+from viewloom.clinical.findings import cramers_v
+from viewloom.clinical.variables import Variable, variables_of
+from viewloom.data.matching import matched_values
+from viewloom.data.mixed import MixedBlock, numbers
+from viewloom.data.mixed_encoding import encoded
+from viewloom.data.views import Views
+from viewloom.runtime.errors import InputError
+
+Array = np.ndarray
+NEAR = 0.8  # correlation with a feature from which a variable counts as used for clustering
+COPY = 0.95  # multiple correlation with the features of a view from which it is a near-copy of them
+USED = "used for clustering: p not valid"
+LEAST = 10  # subjects with both the variable and the view
+CHUNK = 1000  # features at a time
+MOST_TABLES, MOST_LEVELS = 2000, 10  # features with few values that are compared by Cramer's V
+COLUMNS = ["variable", "view", "feature", "measure", "strength", "used"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """The feature of a view that is closest to a variable."""
+
+    feature: str
+    measure: str
+    strength: float
+
+
+def used_for_clustering(
+    participants: pd.DataFrame, views: Any, *, categorical: Iterable[str] = (), bound: float = NEAR
+) -> pd.DataFrame:
+    """Find variables that clusters cannot be tested on, because they or their likes formed the clusters.
+
+    A variable is used for clustering if a feature of a view has its name, if its correlation with a feature
+    is at least `bound`, or if the features of a view together give it (multiple correlation of 0.95 or more,
+    adjusted for the number of features), such as the sum of the items of a test.
+
+    Parameters
+    ----------
+    participants : DataFrame
+        One row per subject.
+    views : Views
+        The views that were clustered, with the same subjects in the same order; matched by id if both have
+        ids.
+    categorical : iterable of str
+        Columns that contain codes rather than numbers.
+    bound : float, default=0.8
+        Absolute Pearson or rank correlation of numbers; of categories the correlation ratio eta, or Cramer's
+        V with features that have at most 10 values.
+
+    Returns
+    -------
+    DataFrame
+        One row per variable and view, with the closest feature: ``variable``, ``view``, ``feature``,
+        ``measure`` ("name", "r", "rank r", "eta", "V" or "multiple R"), ``strength`` and ``used``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(50, 2))
+    >>> people = pd.DataFrame({"mmse": scores[:, 0] + 0.1 * rng.normal(size=50), "age": rng.normal(size=50)})
+    >>> table = used_for_clustering(people, {"cognition": scores})
+    >>> table[["variable", "feature", "used"]].to_numpy().tolist()
+    [['mmse', 'cognition_0', True], ['age', 'cognition_0', False]]
+    """
+    if not participants.shape[1]:  # a study without participants has no ids to match
+        return pd.DataFrame(columns=pd.Index(COLUMNS))
+    known = views if isinstance(views, Views) else Views(views)
+    people = _matched(participants, known)
+    rows = []
+    for variable, reason in variables_of(people, categorical):
+        for name in known.names if reason is None else ():
+            match = _closest(variable, known, name)
+            limit = {"name": -np.inf, "multiple R": COPY}.get(match.measure, bound)
+            rows.append([variable.name, name, *vars(match).values(), bool(match.strength >= limit)])
+    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+
+
+def used_names(table: pd.DataFrame) -> dict[str, list[str]]:
+    """Variables of a table of `used_for_clustering` that were used, with the views in question."""
+    used = table[table["used"].astype(bool)]
+    return {str(name): rows["view"].tolist() for name, rows in used.groupby("variable", sort=False)}
+
+
+def _matched(participants: pd.DataFrame, views: Views) -> pd.DataFrame:
+    """Participants in the order of the views."""
+    order = pd.Series(range(len(participants)), index=participants.index)
+    at = matched_values(order, views.ids, "participants", "the views")
+    if len(at) != len(views):
+        raise InputError(f"{len(at)} participants and {len(views)} samples of the views.")
+    return participants.iloc[np.asarray(at, dtype=int)]
+
+
+def _closest(variable: Variable, views: Views, view: str) -> Match:
+    """The closest feature of a view, of the strongest measure."""
+    same = [name for name in views.feature_names[view] if _letters(name) == _letters(variable.name)]
+    if same:
+        return Match(str(same[0]), "name", 1.0)
+    rows = np.flatnonzero(variable.known & views.present[:, views.index(view)])
+    nothing = Match("", "", float("nan"))
+    if len(rows) < LEAST:
+        return nothing
+    X, names = _comparable(views[view][rows], views.feature_names[view], variable.kind)
+    y = variable.data[rows]
+    found = [Match(str(names[j]), measure, value) for measure, j, value in _strengths(variable.kind, y, X)]
+    best = max(found, key=lambda match: match.strength, default=nothing)
+    whole = _multiple(y, X) if variable.kind == "numeric" else 0.0
+    return Match("all features together", "multiple R", whole) if whole >= max(COPY, best.strength) else best
+
+
+def _comparable(X: Any, names: Array, kind: str) -> tuple[Any, Array]:
+    """The numbers of a view, and the feature of each: of levels their codes, or dummies for numbers."""
+    if not isinstance(X, MixedBlock) or kind == "categorical":
+        return numbers(X), names
+    found, groups = encoded(X)
+    return found, np.repeat(names, [group.stop - group.start for group in groups])
+
+
+def _letters(name: Any) -> str:
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+
+
+def _strengths(kind: str, y: Array, X: Any) -> Iterator[tuple[str, int, float]]:
+    """Measures of association, the feature at which each is largest, and its value."""
+    for start, part in _chunks(X):
+        for measure, values in MEASURES[kind](y, part):
+            if np.isfinite(values).any():
+                j = int(np.nanargmax(values))
+                yield measure, start + j, float(values[j])
+
+
+def _chunks(X: Any) -> Iterator[tuple[int, Array]]:
+    """Dense columns of a matrix, some at a time."""
+    for start in range(0, X.shape[1], CHUNK):
+        part = X[:, start : start + CHUNK]
+        yield start, np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
+
+
+def _numeric_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
+    yield "r", np.abs(_correlations(y.astype(float), X))
+    yield "rank r", np.abs(_correlations(stats.rankdata(y.astype(float)), stats.rankdata(X, axis=0)))
+
+
+def _correlations(y: Array, X: Array) -> Array:
+    """Pearson correlations of a variable with columns; NaN for constant ones."""
+    y, X = y - y.mean(), X - X.mean(axis=0)
+    scale = np.sqrt((y @ y) * (X * X).sum(axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(scale > 0.0, (y @ X) / scale, np.nan)
+
+
+def _categorical_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
+    levels, codes = np.unique(y.astype(str), return_inverse=True)
+    yield "eta", _correlation_ratios(codes, X, len(levels))
+    if X.shape[1] <= MOST_TABLES:
+        yield "V", np.array([_table_strength(codes, column, len(levels)) for column in X.T])
+
+
+def _correlation_ratios(codes: Array, X: Array, k: int) -> Array:
+    """Correlation ratio of categories with each column, adjusted for the number of categories."""
+    n = len(codes)
+    if n <= k:
+        return np.full(X.shape[1], np.nan)
+    member = np.eye(k)[codes]
+    centred = X - X.mean(axis=0)
+    total = (centred**2).sum(axis=0)
+    between = ((member.T @ centred) ** 2 / member.sum(axis=0)[:, None]).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        adjusted = 1.0 - (1.0 - between / total) * (n - 1) / (n - k)
+    return np.where(total > 0.0, np.sqrt(np.maximum(adjusted, 0.0)), np.nan)
+
+
+def _table_strength(codes: Array, column: Array, k: int) -> float:
+    """Cramer's V of categories with a feature that has few values; NaN for others."""
+    values, at = np.unique(column, return_inverse=True)
+    if not 2 <= len(values) <= MOST_LEVELS or k < 2:
+        return float("nan")
+    counts = np.zeros((k, len(values)))
+    np.add.at(counts, (codes, at), 1.0)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    return cramers_v(float(((counts - expected) ** 2 / expected).sum()), counts)
+
+
+def _multiple(y: Array, X: Any) -> float:
+    """Adjusted multiple correlation with all features; 0 with more than one feature for two subjects."""
+    n, d = X.shape
+    if d < 2 or 2 * d > n:
+        return 0.0
+    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    y, X = y.astype(float) - y.astype(float).mean(), X - X.mean(axis=0)
+    if not y.any():
+        return 0.0
+    coefficients, *_ = np.linalg.lstsq(X, y, rcond=None)
+    left = float(((y - X @ coefficients) ** 2).sum() / (y @ y))
+    return float(np.sqrt(max(0.0, 1.0 - left * (n - 1) / (n - d - 1))))
+
+
+MEASURES = {"numeric": _numeric_strengths, "categorical": _categorical_strengths}

@@ -1,0 +1,177 @@
+"""Numbers that may leave: rounded, withheld for small groups, and of no single subject."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from viewloom.clinical import Hidden, associations, conversion, described, on_grid
+from viewloom.clinical.published import precisions, published_associations
+from viewloom.clinical.release import (
+    PClass,
+    coarse_p,
+    group_quantiles,
+    released,
+    rounded_p,
+    withheld,
+)
+from viewloom.clinical.statistics import _Hidden, precision
+from viewloom.clinical.suppression import hidden
+
+
+class TestWithheld:
+    @pytest.mark.parametrize(
+        ("sizes", "expected"),
+        [
+            ([50, 40, 30], [False, False, False]),
+            ([50, 40, 3], [False, True, True]),
+            ([50, 40, 5, 3], [False, True, True, True]),  # five and three subjects are still few
+            ([50, 8, 9], [False, True, True]),
+            ([50, 0, 30], [False, True, False]),  # nothing of nobody can be found
+            ([5], [True]),
+        ],
+    )
+    def test_withholds_a_second_group(self, sizes, expected):
+        assert withheld(sizes, 11).tolist() == expected
+
+    def test_means_of_others_do_not_give_a_hidden_one(self):
+        labels = np.repeat([0, 1, 2], [60, 30, 5])
+        people = pd.DataFrame({"mmse": np.random.default_rng(0).normal(25.0, 2.0, 95)})
+        row = described(labels, people).loc[("mmse", "mean (SD)")]
+        assert [isinstance(cell, Hidden) for cell in row] == [False, True, True, False]
+
+    def test_large_numbers_have_few_digits(self):
+        people = pd.DataFrame({"icv": np.random.default_rng(0).normal(1.5e6, 1.5e5, 90)})
+        cells = described(np.repeat([0, 1], 45), people).loc[("icv", "mean (SD)")]
+        assert all(cell.value % 10_000 == 0 and str(cell).endswith("0000)") for cell in cells)
+
+
+class TestQuantiles:
+    def test_are_means_of_several_subjects(self):
+        """No quantile is a value, and moving one subject by one changes it by a share of one."""
+        values = np.random.default_rng(0).normal(size=60)
+        found = group_quantiles(values, [0.1, 0.5, 0.9], 11)
+        assert np.abs(found[:, None] - values).min() > 1e-6
+        moved = group_quantiles(np.sort(values) + np.eye(60)[30] * 1e-3, [0.5], 11)
+        assert 0 < moved[0] - found[1] < 1.2e-4
+
+    def test_are_close_to_quantiles_of_large_groups(self):
+        values = np.random.default_rng(0).uniform(size=5000)
+        levels = [0.1, 0.25, 0.5, 0.75, 0.9]
+        np.testing.assert_allclose(group_quantiles(values, levels, 11), levels, atol=0.02)
+
+
+class TestPValues:
+    def test_keep_their_side_of_the_threshold(self):
+        p = np.linspace(1e-4, 1.0, 5000)
+        shown = np.array([rounded_p(value) for value in p])
+        assert ((shown < 0.05) == (p < 0.05)).all()
+        assert len(np.unique(shown)) < 200
+
+    @pytest.mark.parametrize("p", [1e-9, 0.004, 0.02, 0.05, 0.7])
+    def test_classes_are_numbers_and_text(self, p):
+        coarse = coarse_p(p)
+        assert (coarse < 0.05) == (p < 0.05)
+        assert coarse == PClass(str(coarse))
+        assert coarse_p(coarse) == coarse == pickle.loads(pickle.dumps(coarse))
+        assert released([coarse, p])[0] == str(coarse)
+
+    def test_classes_are_kept_in_columns(self):
+        frame = pd.DataFrame({"p": [0.03, coarse_p(0.02), np.nan, coarse_p(0.3), 0.01]})
+        assert [str(row["p"]) for row in frame.to_dict("records")][:3] == ["0.03", "<0.05", "nan"]
+        assert (frame["p"] < 0.05).tolist() == [True, True, False, False, True]
+        assert frame["p"].sort_values().index.tolist() == [4, 0, 1, 3, 2]
+        with pytest.raises(TypeError):
+            frame["p"].astype(float)
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(0)
+    return conversion(np.repeat([0, 1, 2], [80, 40, 8]), rng.exponential(3.0, 128), rng.integers(2, size=128))
+
+
+class TestCurves:
+    def test_have_no_time_of_a_subject(self, found):
+        shown = on_grid(found, 11)
+        times = np.unique(shown.curves["time"])
+        assert len(times) <= 11
+        np.testing.assert_allclose(np.diff(times), times[1])
+        assert not np.isin(times[1:], found.curves["time"]).any()
+        assert set(shown.summary["median"].dropna()) <= set(times)
+        assert {n for n in shown.at_risk.to_numpy().ravel() if n % 10} <= {11}
+
+    def test_agree_with_the_exact_curve(self, found):
+        shown = on_grid(found, 11)
+        for cluster, curve in shown.curves.groupby("cluster"):
+            exact = found.curves[found.curves["cluster"] == cluster]
+            for time, value in zip(curve["time"], curve["survival"], strict=True):
+                assert value == round(exact.loc[exact["time"] <= time, "survival"].iloc[-1], 2)
+
+    def test_are_the_same_if_shown_again(self, found):
+        once = on_grid(found, 11)
+        again = on_grid(once, 11)
+        pd.testing.assert_frame_equal(once.curves, again.curves)
+        pd.testing.assert_frame_equal(once.at_risk, again.at_risk)
+
+
+def naive_values(counts, secret, effect):
+    """Values of hidden counts of all 2 x 2 tables with the same totals and effect, by loops."""
+    from viewloom.clinical.statistics import _effects
+
+    values = {tuple(at): set() for at in np.argwhere(secret)}
+    small = counts < 11
+    for shift in range(-60, 61):
+        table = counts + shift * np.array([[1, -1], [-1, 1]])
+        fits = all(
+            (0 <= table[at] <= 10) if small[at] else table[at] >= 11 for at in product(range(2), repeat=2)
+        )
+        if fits and (effect is None or round(_effects(table[None])[0], 1) == effect):
+            for at in values:
+                values[at].add(int(table[at]))
+    return values
+
+
+class TestStatistics:
+    @pytest.mark.parametrize("seed", range(12))
+    def test_leave_enough_tables(self, seed):
+        """The precision that is chosen leaves five values of each hidden count, or what the totals leave."""
+        from viewloom.clinical.statistics import _effects
+
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(int(rng.integers(50, 150)), [0.4, 0.3, 0.25, 0.05]).reshape(2, 2)
+        secret = hidden(counts)
+        found = precision(counts, secret)
+        effect = None if found.effect is None else round(_effects(counts[None])[0], found.effect)
+        if secret.all() and not found.exact:
+            left, all_ = (naive_values(counts, secret, one) for one in (effect, None))
+            assert all(len(left[at]) >= min(5, len(all_[at])) for at in left)
+
+    def test_counts_hidden_without_a_bound(self):
+        """The effect of this table is that of one other table only, if no bound is shown."""
+        counts = np.array([[14, 16, 11], [19, 7, 11]])
+        secret = np.array([[False, True, True], [False, True, True]])
+        assert precision(counts, secret, floor=0).effect is None
+
+    def test_other_tables_have_the_same_totals_and_bounds(self):
+        counts = np.array([[12, 31, 45], [52, 25, 6], [74, 70, 30]])
+        secret = hidden(counts)
+        others = _Hidden(counts, secret, 11, 11, 3).others
+        assert len(others) > 5
+        assert (others.sum(axis=1) == counts.sum(axis=0)).all()
+        assert (others.sum(axis=2) == counts.sum(axis=1)).all()
+        assert (others[:, ~secret] == counts[~secret]).all()
+        assert ((others < 11) == (counts < 11))[:, secret].all()
+
+    def test_effects_of_variables_with_hidden_numbers_are_coarse(self):
+        rng = np.random.default_rng(0)
+        labels = np.repeat([0, 1, 2], [60, 50, 6])
+        people = pd.DataFrame({"age": rng.normal(70, 8, 116), "sex": rng.choice(["F", "M"], 116)})
+        known = precisions(labels, people, described(labels, people), 11)
+        shown = published_associations(associations(labels, people), known).set_index("variable")
+        assert np.isnan(shown.loc["age", "effect"])
+        assert str(shown.loc["age", "p"]) == "≥0.05"
+        exact = precisions(labels, people, described(labels, people, min_cell=1), 1)
+        assert all(one.exact for one in exact.values())
