@@ -245,3 +245,53 @@ class TestTables:
             read_stats_table(table(tmp_path / "a.txt", [*ASEG_TABLE, ASEG_TABLE[1]]))
         with pytest.raises(StudyError, match="no columns left"):
             read_stats_table(table(tmp_path / "b.txt", [["Measure:volume", "BrainSegVol"], ["a", "1"]]))
+
+
+class TestFastSurfer:
+    VINN = (
+        "# Measure Mask, MaskVol, Mask Volume, 1500000.0, mm^3\n"
+        "# ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean normStdDev\n"
+        "  1   17   3500   3500.5  Left-Hippocampus   60.1 5.0\n"
+        "  2 1006   1900   1900.5  ctx-lh-entorhinal  61.1 5.0\n"
+    )
+    MAPPED = (
+        "# Measure Cortex, MeanThickness, Mean Thickness, 2.40000, mm\n"
+        "# ColHeaders StructName NumVert SurfArea GrayVol ThickAvg ThickStd MeanCurv GausCurv FoldInd\n"
+        "entorhinal   1200   800  1800  3.250 0.512     0.116     0.025  13  1.3\n"
+    )
+
+    def write(self, folder, subject, **files):
+        for name, text in files.items():
+            path = folder / subject / "stats" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def test_segmentation_only(self, tmp_path):
+        self.write(tmp_path, "s1", **{"aseg+DKT.VINN.stats": self.VINN})
+        frame = read_stats(tmp_path)
+        assert frame.loc["s1"].to_dict() == {"Left-Hippocampus": 3500.5, "ctx-lh-entorhinal": 1900.5}
+
+    def test_surfaces_and_segmentation_count_the_cortex_once(self, tmp_path):
+        files = {"aseg+DKT.stats": self.VINN, "lh.aparc.DKTatlas.mapped.stats": self.MAPPED}
+        self.write(tmp_path, "s1", **files)
+        frame = read_stats(tmp_path)
+        assert frame.loc["s1"].to_dict() == {
+            "Left-Hippocampus": 3500.5,
+            "lh_entorhinal_volume": 1800,
+            "lh_entorhinal_thickness": 3.25,
+        }
+        notes = texts(frame.attrs["notes"])
+        assert "no ?h.aparc.stats: atlas aparc.DKTatlas.mapped" in notes
+        assert "1 cortical parcel of the segmentation left out: the surface has their volumes" in notes
+
+    def test_different_segmentations_are_told(self, tmp_path):
+        self.write(tmp_path, "s1", **{"aseg.stats": self.VINN})
+        self.write(tmp_path, "s2", **{"aseg+DKT.VINN.stats": self.VINN})
+        notes = texts(read_stats(tmp_path).attrs["notes"])
+        assert "different segmentations: 1 with aseg.stats, 1 with aseg+DKT.VINN.stats" in notes
+
+    def test_fmriprep_has_them_in_its_sourcedata(self, tmp_path):
+        self.write(tmp_path / "sourcedata" / "freesurfer", "sub-01", **{"aseg.stats": self.VINN})
+        self.write(tmp_path / "sourcedata" / "freesurfer", "fsaverage", **{"aseg.stats": self.VINN})
+        assert sniff(tmp_path) == "freesurfer"
+        assert read_stats(tmp_path).index.tolist() == ["sub-01"]

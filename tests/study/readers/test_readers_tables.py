@@ -279,16 +279,17 @@ class TestRefusals:
             ),
             ("subject,x\na,inf\nb,1\n", "column 'x' is infinite in 1 of 2 rows"),
             ("subject,x,y\na,,NA\nb,,\n", "no column has any value among 2 subjects: 'x', 'y';"),
-            (b"PK\x03\x04rest", "is an Excel workbook or a zip file; save the sheet as CSV"),
-            (b"\xd0\xcf\x11\xe0rest", "old Excel workbook"),
+            (b"PK\x03\x04rest", "is a workbook or a zip file; give its name the right end"),
+            (b"\xd0\xcf\x11\xe0rest", "old workbook"),
             (b"a\0b\0", "is not a text file"),
         ],
     )
     def test_a_bad_table_gets_one_line(self, write, content, said):
         assert said in complaint(write(content))
 
-    def test_excel_is_refused_by_name(self, write):
-        assert "is an Excel workbook; save the sheet as CSV" in complaint(write(WIDE, "table.xlsx"))
+    def test_a_text_that_is_called_a_workbook(self, write):
+        pytest.importorskip("python_calamine")
+        assert "is not a valid workbook" in complaint(write(WIDE, "table.xlsx"))
 
     def test_a_given_delimiter_that_is_wrong(self, write):
         message = complaint(write(WIDE), delimiter=";")
@@ -374,7 +375,7 @@ class TestSniff:
             ("a.tsv", WIDE.replace(",", "\t"), "table"),
             ("a.csv", "subject,region,value\n1,x,2\n", "long"),
             ("a.txt", "", None),
-            ("a.xlsx", b"PK\x03\x04", None),
+            ("a.xlsx", b"PK\x03\x04", "table"),
             ("a.bed", "chr1\t100\t200\n", None),
             ("a.bed", b"\x6c\x1b\x01", "plink"),
             ("a.bim", "1\trs1\t0\t1\tA\tG\n", "table"),
@@ -391,8 +392,9 @@ class TestSniff:
 
     def test_every_format_has_a_reader(self):
         assert list(FORMATS) == [
-            "table", "long", "freesurfer", "freesurfer-table", "ucsffsx", "adnimerge", "tadpole", "fdg",
-            "plink", "plink-raw", "h5mu", "h5ad",
+            "table", "long", "codes", "nifti", "cat12-report", "cat12", "caps", "bids", "freesurfer",
+            "freesurfer-table", "clinica-merge", "muse", "oasis3", "ukb", "ucsffsx", "adnimerge", "tadpole",
+            "fdg", "adni-pet", "plink", "plink-raw", "pgen", "bgen", "vcf", "h5mu", "h5ad",
         ]  # fmt: skip
 
 

@@ -302,7 +302,9 @@ def test_counts_of_visits_are_of_subjects_even_in_long_tables(tmp_path):
     pd.DataFrame(rows, columns=["id", "visit", "region", "x"]).to_csv(path, index=False)
     notes = read_long(path, id="id", name="region", value="x", visit="first").attrs["notes"]
     assert texts(notes) == ["first visit of each subject kept: 20 at 'bl', 1 at 'm12'"]
-    assert notes[0].shared(11) == "first visit of each subject kept: ≥11 at 'bl', <11 at 'm12'"
+    assert (
+        notes[0].shared(11) == "first visit of each subject kept: at least 11 at 'bl', fewer than 11 at 'm12'"
+    )
 
 
 def test_labels_of_oasis_are_never_told(tmp_path):

@@ -14,12 +14,12 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.dates import Reference
+from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.tables import filled_rows, pivot
-from viewloom.study.readers.text import find_dialect, load
-from viewloom.study.readers.visits import VisitSetting, parse, rule_of
+from viewloom.study.readers.visits import FIRST, LAST, VisitSetting, parse, rule_of
 
 SAME_VISIT = {  # codes of one visit: a baseline includes screening and its scan
     "bl": ("bl", "sc", "scmri"),
@@ -209,18 +209,38 @@ def visit_rows(
     reference: Reference | None = None,
 ) -> tuple[pd.DataFrame, Notation]:
     """Rows of the visit, with ids and codes as text, and how numbers are written."""
-    dialect = find_dialect(path)
-    raw = filled_rows(load(path, dialect, text=[id, *TEXT]), path, notes).copy()  # defragmented
+    raw, notation = loaded(path, id, notes)
+    return at_visit(raw, path, id, visit, notes, date, reference), notation
+
+
+def loaded(path: Path, id: str, notes: list[Note]) -> tuple[pd.DataFrame, Notation]:
+    """All rows, with ids and codes as text, and how numbers are written."""
+    file = open_table(path)
+    raw = filled_rows(file.load([id, *TEXT], levels=True), path, notes).copy()  # defragmented
     frames.column(raw, id, path, "id")
     frames.check_names(raw, path)
+    return raw, file.notation
+
+
+def at_visit(
+    raw: pd.DataFrame,
+    path: Path,
+    id: str,
+    visit: VisitSetting,
+    notes: list[Note],
+    date: str | None = None,
+    reference: Reference | None = None,
+    scanned: str | None = None,
+) -> pd.DataFrame:
+    """Rows of the visit; `scanned` has the dates that order the rows of a subject, if there are any."""
     if visit == "all":
-        return raw, dialect.notation
+        return raw
     rule = rule_of(visit)
-    codes = _visits(raw, path)
+    by_date = scanned is not None and date is None and rule.kind in (FIRST, LAST)
+    codes = None if by_date else _visits(raw, path)
     same = SAME_VISIT.get(parse(rule.code).key, ()) if rule.kind == "code" else ()
-    more: Any = {"date": date, "reference": reference, "same": same}
-    kept = frames.of_visit(raw, id, codes, visit, path, notes, **more)
-    return kept, dialect.notation
+    more: Any = {"date": scanned if by_date else date, "reference": reference, "same": same}
+    return frames.of_visit(raw, id, codes, visit, path, notes, **more)
 
 
 def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:

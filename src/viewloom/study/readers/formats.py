@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import Parameter, signature
@@ -12,31 +12,36 @@ from typing import Any, get_type_hints
 import pandas as pd
 
 from viewloom.study.errors import StudyError
-from viewloom.study.readers.text import NAMED, find_dialect
+from viewloom.study.readers.files import kind_of, misplaced, open_table
+from viewloom.study.readers.text import NAMED
 
-PARQUET = (".parquet", ".pq")
-INTERNAL = ("numeric", "aside", "reference")  # parameters of readers that are no keys of study.toml
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether the file calls itself Parquet."""
-    return path.suffix.lower() in PARQUET
+# parameters of readers that are no keys of study.toml
+INTERNAL = ("numeric", "aside", "reference", "pattern", "needed")
 
 
 class Sample:
     """A file or folder of unknown format."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, part: dict[str, Any] | None = None) -> None:
         self.path = Path(path)
+        elsewhere = misplaced(self.path, part or {})
+        self.part = {
+            key: one for key, one in (part or {}).items() if one is not None and key not in elsewhere
+        }
+
+    @property
+    def is_cells(self) -> bool:
+        """Whether the name is that of a file with typed cells, such as Parquet or Excel."""
+        return kind_of(self.path) is not None
 
     @cached_property
     def header(self) -> list[str]:
-        """Names of the columns of a delimited text; empty for anything else."""
-        if not self.path.is_file() or is_parquet(self.path):
+        """Names of the columns of a table; empty for others, and if none of several tables is named."""
+        if not self.path.is_file():
             return []
         try:
-            return find_dialect(self.path, candidates=NAMED.values()).header
-        except StudyError:
+            return open_table(self.path, candidates=NAMED.values(), **self.part).header
+        except (StudyError, ImportError):
             return []
 
     @property
@@ -48,6 +53,11 @@ class Sample:
 def by_suffix(sample: Sample) -> bool:
     """The end of the name says enough."""
     return sample.path.is_file()
+
+
+def _one_view(path: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
+    """One view without settings."""
+    return [{}]
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,21 @@ class Format:
         Whether values are allele counts (0 to 2).
     ids : str or None
         How ids are matched in studies with this format; see `viewloom.study.ids`.
+    extra : str
+        The extra of viewloom that its reader needs.
+    example : str
+        A block of study.toml for the list of formats; by default made from the other settings.
+    tabular : bool, default=False
+        Whether ids, visits and columns may be any, so that `viewloom init` chooses them.
+    drafts : callable, optional
+        ``drafts(path, files)`` returns the settings of each view that `viewloom init` drafts from a file, or
+        from a folder and its files; by default of one view without settings.
+    folders : callable, optional
+        ``folders(paths, root)`` returns the folders of this format among the files of a tree, each with the
+        files that belong to it.
+    glance : callable, optional
+        ``glance(raw)`` returns one row per subject of a table as `viewloom init` looks at it, and the name of
+        the column of ids.
     """
 
     read: Callable[..., pd.DataFrame]
@@ -84,6 +109,12 @@ class Format:
     several: bool = False
     genotypes: bool = False
     ids: str | None = None
+    extra: str = ""
+    example: str = ""
+    tabular: bool = False
+    drafts: Callable[[Path, Sequence[Path]], list[dict[str, Any]]] = _one_view
+    folders: Callable[[Sequence[Path], Path], dict[Path, list[Path]]] | None = None
+    glance: Callable[[pd.DataFrame], tuple[pd.DataFrame, str]] | None = None
 
     def __call__(self, path: str | Path | list[Path], **options: object) -> pd.DataFrame:
         """Read a file."""

@@ -84,7 +84,7 @@ def select(
     kept = [
         (columns is None or matches(name, columns)) and not matches(name, exclude or ()) for name in names
     ]
-    chosen = raw.loc[:, kept]
+    chosen = raw if all(kept) else raw.loc[:, kept]
     if chosen.shape[1] == 0:
         check = "check columns and exclude" if columns or exclude else "the file needs features as well"
         raise StudyError(f"{path.name}: no columns left besides the id; {check}.")
@@ -101,7 +101,7 @@ def apart(cells: pd.DataFrame, aside: Aside, path: Path) -> tuple[pd.DataFrame, 
             f"{path.name}: all columns are named elsewhere in the study: {listed(names)}; name those that "
             "are features in full under columns."
         )
-    return cells.loc[:, ~np.array(found, dtype=bool)], names
+    return cells.loc[:, ~np.array(found, dtype=bool)] if names else cells, names
 
 
 def check_names(table: pd.DataFrame, path: Path) -> None:
@@ -231,8 +231,7 @@ def numbers(
         Notation of numbers in text cells.
     """
     plain = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes], dtype=bool)
-    values = np.full(cells.shape, np.nan)
-    values[:, plain] = cells.loc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
+    values = _plain_numbers(cells, plain)
     names = [str(name) for name in cells.columns]
     parsed = {
         name: _parsed(cells[name], codes_of(name, codes), censored, notation)
@@ -244,14 +243,26 @@ def numbers(
     faults = {name: text.fault for name, text in parsed.items() if text.fault is not None}
     if faults:
         raise StudyError("\n".join(_fault_lines(faults, len(cells), path, way_out, notation)))
-    values[_coded(names, values, codes)] = np.nan
+    if codes:
+        values[coded(names, values, codes)] = np.nan
     infinite = dict(zip(names, np.isinf(values).sum(axis=0).tolist(), strict=True))
     _check_cells(infinite, len(cells), "infinite", path, way_out)
     beyond = sum(text.beyond for text in parsed.values())
-    coded = int((np.isnan(values) & cells.notna().to_numpy(dtype=bool)).sum()) if codes else 0
+    blanked = int((np.isnan(values) & cells.notna().to_numpy(dtype=bool)).sum()) if codes else 0
     notes += count_note(beyond, "cell", text="beyond the range of the assay set to the limit")
-    notes += count_note(coded, "cell", text="with a missing code set to missing")
-    return pd.DataFrame(values, index=cells.index, columns=names)
+    notes += count_note(blanked, "cell", text="with a missing code set to missing")
+    return pd.DataFrame(values, index=cells.index, columns=names, copy=False)
+
+
+def _plain_numbers(cells: pd.DataFrame, plain: np.ndarray) -> np.ndarray:
+    """Values (n, d) of the numeric columns, NaN in the others; columns are contiguous, as pandas has them."""
+    values = np.empty(cells.shape[::-1]).T
+    if plain.all():
+        values[...] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        return values
+    values[:, ~plain] = np.nan
+    values[:, plain] = cells.loc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def numbers_or_text(
@@ -331,6 +342,16 @@ def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool, notation: N
     return Parsed(values, fault(text, values, notation), beyond)
 
 
+def parsed_numbers(cells: pd.Series, codes: Sequence[Code], notation: Notation) -> tuple[np.ndarray, int]:
+    """Numbers in the cells of a column, NaN for missing ones, and the count of cells that are no numbers."""
+    if pd.api.types.is_numeric_dtype(cells):
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        missing = coded([""], values[:, None], codes)[:, 0]
+        return np.where(missing, np.nan, values), 0
+    found = _parsed(cells, codes, False, notation)
+    return found.numbers, 0 if found.fault is None else found.fault.count
+
+
 def _fault_lines(
     faults: Mapping[str, Fault], n: int, path: Path, way_out: str, notation: Notation
 ) -> Iterator[str]:
@@ -344,14 +365,15 @@ def _fault_lines(
         yield f"{path.name}: column {first!r} is {what} in {rows}{texts}{more}; {way}."
 
 
-def _coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
+def coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
     """Which (n, d) values are missing codes."""
-    coded = np.zeros(values.shape, dtype=bool)
+    found_in = np.zeros_like(values, dtype=bool)
     for pattern, found in codes.items() if isinstance(codes, Mapping) else ([("*", codes)] if codes else []):
-        at = [j for j, name in enumerate(names) if matches(name, [pattern])]
+        found_at = [j for j, name in enumerate(names) if matches(name, [pattern])]
+        at = slice(None) if len(found_at) == len(names) else found_at  # no copies
         known = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna()
-        coded[:, at] |= np.isin(values[:, at], known.to_numpy(dtype=np.float64))
-    return coded
+        found_in[:, at] |= np.isin(values[:, at], known.to_numpy(dtype=np.float64))
+    return found_in
 
 
 def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: str) -> None:
@@ -377,6 +399,6 @@ def finish(values: pd.DataFrame, ids: pd.Index, path: Path, notes: list[Note]) -
             f"{path.name}: no column has any value among {counted(len(ids), 'subject')}: {listed(empty)}; "
             "check the selection of rows and columns."
         )
-    frame = frame.drop(columns=empty)
+    frame = frame.drop(columns=empty) if empty else frame
     frame.attrs = {"notes": list(notes), "empty": empty, "faults": values.attrs.get("faults", {})}
     return frame

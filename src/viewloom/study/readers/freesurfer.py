@@ -13,12 +13,20 @@ from pathlib import Path
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
-from viewloom.study.notes import Count, Note, count_note
+from viewloom.study.notes import Breakdown, Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
 
-ASEG = ("aseg.stats", "aseg+DKT.stats", "samseg.fs.stats")  # FreeSurfer, FastSurfer, SAMSEG
+ASEG = (  # FreeSurfer, FastSurfer, SAMSEG; the first that a subject has is read
+    "aseg.stats",
+    "aseg+DKT.stats",
+    "aseg+DKT.VINN.stats",
+    "aseg.VINN.stats",
+    "samseg.fs.stats",
+)
+ATLASES = ("aparc", "aparc.DKTatlas.mapped", "aparc.DKTatlas")  # FreeSurfer, then FastSurfer
+CORTEX = "ctx-"  # parcels in the segmentation of FastSurfer
 ASEG_HEADERS = ["Index", "SegId", "NVoxels", "Volume_mm3", "StructName"]
 APARC_HEADERS = ["StructName", "NumVert", "SurfArea", "GrayVol", "ThickAvg", "ThickStd"]
 NOT_SUBJECTS = ("fsaverage",)
@@ -43,7 +51,7 @@ MEASURE = re.compile(r"# Measure [^,]+, *(?P<name>[^,]+),.*, *(?P<value>[-+.\deE
 def read_stats(
     folder: str | Path,
     *,
-    atlas: str = "aparc",
+    atlas: str | None = None,
     measures: Sequence[str] = ("volume", "thickness"),
     hemispheres: Sequence[str] = ("lh", "rh"),
     columns: Patterns = None,
@@ -56,10 +64,12 @@ def read_stats(
     Parameters
     ----------
     folder : str or Path
-        A SUBJECTS_DIR (``<subject>/stats/aseg.stats``), a folder with one folder per subject, or a folder of
+        A SUBJECTS_DIR (``<subject>/stats/aseg.stats``) of FreeSurfer or FastSurfer, the output of fMRIPrep,
+        which has one in ``sourcedata/freesurfer``, a folder with one folder per subject, or a folder of
         ``<subject>.aseg.stats``, ``<subject>.lh.aparc.stats`` and so on.
-    atlas : str, default="aparc"
-        Cortical parcellation, as in ``lh.<atlas>.stats``.
+    atlas : str, optional
+        Cortical parcellation, as in ``lh.<atlas>.stats``. By default aparc; if no subject has it,
+        aparc.DKTatlas.mapped of FastSurfer, or aparc.DKTatlas.
     measures : list of str
         "volume" (also of subcortical structures), "thickness", "area", "thicknessstd", "meancurv",
         "gauscurv", "foldind" or "curvind".
@@ -82,6 +92,7 @@ def read_stats(
         If there are no such files, or some have no table.
     """
     folder, notes = Path(folder), list[Note]()
+    atlas = atlas or _usual_atlas(folder, notes)
     wanted = _wanted_files(atlas, measures, hemispheres)
     found = _found(folder, wanted)
     chosen = _one_stream(found, longitudinal, folder, notes)
@@ -94,6 +105,8 @@ def read_stats(
     ids = pd.Index(sorted(chosen), dtype=str)
     wide = pd.concat([part.reindex(ids) for part in parts], axis=1)
     wide = wide.loc[:, ~wide.columns.duplicated()]  # both hemispheres repeat measures of the whole brain
+    wide = _cortex_once(wide, measures, notes)
+    _tell_segmentations(chosen, notes)
     wide = frames.select(regions(wide, global_measures, notes), columns, exclude, folder, notes)
     names = pd.Series(ids.map(lambda name: name.partition(LONG)[0]), name="directory")
     return frames.finish(wide, frames.checked_ids(names, folder, hint=ONE_EACH), folder, notes)
@@ -113,6 +126,35 @@ def regions(wide: pd.DataFrame, global_measures: bool, notes: list[Note]) -> pd.
         int(found.sum()), "measure of the whole brain", "measures of the whole brain", public=True
     )
     return wide.loc[:, ~found]
+
+
+def _usual_atlas(folder: Path, notes: list[Note]) -> str:
+    """The first of the usual parcellations that a subject has."""
+    names = {path.name for path in _stats_files(folder)} if folder.is_dir() else set()
+    ends = {atlas: (f"lh.{atlas}.stats", f"rh.{atlas}.stats") for atlas in ATLASES}
+    atlas = next((one for one in ATLASES if any(name.endswith(ends[one]) for name in names)), ATLASES[0])
+    if atlas != ATLASES[0]:
+        notes.append(Note((f"no ?h.{ATLASES[0]}.stats: atlas {atlas}",)))
+    return atlas
+
+
+def _cortex_once(wide: pd.DataFrame, measures: Sequence[str], notes: list[Note]) -> pd.DataFrame:
+    """The table without parcels of the segmentation, if volumes of the surface are there as well."""
+    names = [str(name) for name in wide.columns]
+    surface = "volume" in measures and any(name.startswith(("lh_", "rh_")) for name in names)
+    double = [name for name in names if name.startswith(CORTEX)] if surface else []
+    text = "of the segmentation left out: the surface has their volumes"
+    notes += count_note(len(double), "cortical parcel", text=text, public=True)
+    return wide.drop(columns=double)
+
+
+def _tell_segmentations(chosen: dict[str, dict[str, Path]], notes: list[Note]) -> None:
+    """Note that subjects have files of different segmentations."""
+    used = [next((kind for kind in ASEG if kind in paths), None) for paths in chosen.values()]
+    kinds = {kind: used.count(kind) for kind in ASEG if kind in used}
+    if len(kinds) > 1:
+        parts = Breakdown(tuple((count, f"with {kind}") for kind, count in kinds.items()))
+        notes.append(Note(("different segmentations: ", parts)))
 
 
 def _wanted_files(atlas: str, measures: Sequence[str], hemispheres: Sequence[str]) -> list[str]:
@@ -142,7 +184,7 @@ def _found(folder: Path, wanted: Sequence[str]) -> dict[str, dict[str, Path]]:
 
 def _stats_files(folder: Path) -> Iterator[Path]:
     """Stats files up to two levels below the folder, in order of name."""
-    for pattern in ("*.stats", "*/*.stats", "*/stats/*.stats"):
+    for pattern in ("*.stats", "*/*.stats", "*/stats/*.stats", "sourcedata/freesurfer/*/stats/*.stats"):
         yield from sorted(folder.glob(pattern))
 
 

@@ -13,11 +13,12 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note
 from viewloom.study.readers import frames
+from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
 from viewloom.study.readers.tables import filled_rows
-from viewloom.study.readers.text import NAMED, find_dialect, load
+from viewloom.study.readers.text import NAMED
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
 CORRECT = (
@@ -71,15 +72,15 @@ def is_stats_table(sample: Sample) -> bool:
 
 def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[Note]) -> pd.DataFrame:
     """One table, indexed by id."""
-    dialect = find_dialect(path, candidates=NAMED.values())
-    id = id or dialect.header[0]
-    raw = filled_rows(load(path, dialect, text=[id]), path, notes)
-    directories = frames.column(raw, id, path, "id").str.rstrip("/")
+    file = open_table(path, candidates=NAMED.values())
+    id = id or file.header[0]
+    raw = filled_rows(file.load([id]), path, notes)
+    directories = frames.as_text(frames.column(raw, id, path, "id")).str.rstrip("/")
     ids = frames.checked_ids(directories, path, hint="keep one row per subject")
     cells = raw.loc[:, raw.columns != id]
-    cells = cells.set_axis([_feature(name, dialect.header[0]) for name in cells.columns], axis=1)
+    cells = cells.set_axis([_feature(name, file.header[0]) for name in cells.columns], axis=1)
     frames.select(cells, None, None, path, notes)  # repeated names
-    values = frames.numbers(cells, codes, path, notes, way_out=CORRECT, notation=dialect.notation)
+    values = frames.numbers(cells, codes, path, notes, way_out=CORRECT, notation=file.notation)
     return values.set_axis(ids, axis=0)
 
 

@@ -31,6 +31,7 @@ TRUTH = {"true": 1.0, "false": 0.0}
 MOST_SHOWN, LONGEST = 5, 14  # texts in a message, and characters of one
 SHOWABLE = re.compile(rf"[<>\u2264\u2265~=]*\s*{DIGITS}\s*[^\d_]{{0,10}}|[^\d]+")
 NEUTRAL = r"0|-\d|-?([789])\1+"  # zero and missing codes, which say nothing about the notation
+FIRST = 64  # cells of a column that mostly decide whether they may have been thousands
 MOSTLY = 0.5  # share of numbers in a numeric column
 
 
@@ -109,7 +110,7 @@ def fault(text: pd.Series, values: Array, notation: Notation) -> Fault | None:
         marks = {found[1] for cell in distinct if (found := re.search(r"\d([., '\u2019\u00a0])\d", cell))}
         if "comma" in kinds.values() and text.str.fullmatch(r"[-+]?\d*\.\d+", na=False).any():
             kinds = {cell: "mixed" if kind == "comma" else kind for cell, kind in kinds.items()}
-        texts = _showable(distinct) if len(wrong) < MOSTLY * known else ()
+        texts = showable(distinct) if len(wrong) < MOSTLY * known else ()
         return Fault(len(wrong), known, tuple(dict.fromkeys(kinds.values())), texts, tuple(sorted(marks)))
     grouped = _grouped_in_doubt(text, notation)
     if grouped:
@@ -143,17 +144,29 @@ def _grouped_in_doubt(text: pd.Series, notation: Notation) -> int:
 
 def may_be_grouped(values: Array, notation: Notation) -> bool:
     """Whether numbers may have been thousands, so that their text has to be checked."""
+    if len(values) > FIRST and not looks_grouped(fractions(values[:FIRST])):
+        return False
     known = values[np.isfinite(values)]
-    parts = known[known % 1 != 0]
+    parts = fractions(known)
     if notation.given or not len(parts) or (len(parts) == len(known) and notation.certain):
         return False
     if np.abs(known).max() <= 2:  # dosages
         return False
+    return looks_grouped(parts)
+
+
+def fractions(values: Array) -> Array:
+    """Finite values that are not whole."""
+    return values[np.isfinite(values) & (np.trunc(values) != values)]
+
+
+def looks_grouped(parts: Array) -> bool:
+    """Whether all are between 1 and 1000 with at most three decimals."""
     size = np.abs(parts) * 1000
     return bool((size >= 1000).all() and (size < 1e6).all() and (np.abs(size - np.rint(size)) < 1e-6).all())
 
 
-def _showable(texts: list[str]) -> tuple[str, ...]:
+def showable(texts: list[str]) -> tuple[str, ...]:
     """Texts that may be shown in a message: few, short, and neither ids nor dates."""
     plain = all(
         len(text) <= LONGEST

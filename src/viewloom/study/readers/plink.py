@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
-from viewloom.study.readers.frames import Patterns
+from viewloom.study.readers.genotypes.panel import UNKNOWN, feature_names, panel_rows, parsed_names
+from viewloom.study.readers.genotypes.reading import Paths, genotypes, with_options
+from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
 
@@ -25,27 +26,21 @@ MAGIC = b"\x6c\x1b"
 FAM = ["fid", "iid", "father", "mother", "sex", "phenotype"]
 BIM = ["chromosome", "variant", "cm", "position", "counted", "other"]
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
-COUNTED = re.compile(r"(?P<variant>.+)_(?P<counted>[^_(]+)(?:\(/(?P<other>.*)\))?")  # rs1_A, rs1_A(/G)
 DOMINANCE = "_HET"  # columns that PLINK adds with --recode AD
 EXPORT = "export it again with plink --recode A"
 ONE_IID = "subjects are identified by IID; make it unique with plink --update-ids"
 
 
-def read_bed(
-    path: str | Path, *, min_maf: float = 0.0, min_call_rate: float = 0.0, variants: Patterns = None
-) -> pd.DataFrame:
+@with_options
+def read_bed(path: Paths, **options: Any) -> pd.DataFrame:
     """Read PLINK 1 genotypes.
 
     Parameters
     ----------
-    path : str or Path
-        The ``.bed`` file, or its path without the suffix.
-    min_maf : float, default=0
-        Minimum minor allele frequency, among calls.
-    min_call_rate : float, default=0
-        Minimum share of subjects with a call.
-    variants : list of str, optional
-        Shell patterns of the variants to keep, such as ``rs429358``.
+    path : path or list of paths
+        The ``.bed`` file, or its path without the suffix; or several, as one per chromosome.
+    **options
+        See `genotypes.reading.Options`: ``min_maf``, ``min_call_rate``, ``variants`` and others.
 
     Returns
     -------
@@ -60,50 +55,84 @@ def read_bed(
     ImportError
         Without bed-reader (``pip install viewloom[study]``).
     """
-    bed, notes = _bed_path(Path(path)), list[Note]()
-    people = _read_beside(bed.with_suffix(".fam"), FAM)
-    panel = _read_beside(bed.with_suffix(".bim"), BIM)
-    _check_bed(bed, len(people), len(panel))
-    ids = frames.checked_ids(people["iid"], bed.with_suffix(".fam"), hint=ONE_IID)
-    with _bed_reader().open_bed(bed, iid_count=len(people), sid_count=len(panel)) as file:
-        panel = _chosen(_named(panel), variants, bed)
-        calls = file.read(np.s_[:, panel.index.to_numpy()], dtype="float64")
-    frame = pd.DataFrame(calls, columns=_features(panel, bed))
-    return frames.finish(_filtered(frame, min_maf, min_call_rate, bed, notes), ids, bed, notes)
+    return genotypes(path, BedSource, **options)
 
 
-def read_raw(
-    path: str | Path, *, min_maf: float = 0.0, min_call_rate: float = 0.0, variants: Patterns = None
-) -> pd.DataFrame:
+@with_options
+def read_raw(path: Paths, **options: Any) -> pd.DataFrame:
     """Read ``.raw`` files of PLINK 1 (``--recode A``) or PLINK 2 (``--export A``), calls or dosages.
 
     Parameters
     ----------
-    path : str or Path
-        The ``.raw`` file.
-    min_maf, min_call_rate, variants
-        As in `read_bed`.
+    path : path or list of paths
+        The ``.raw`` file, or several.
+    **options
+        As of `read_bed`.
 
     Returns
     -------
     DataFrame indexed by ``id``, the IID
         Named as by `read_bed`: ``rs1_A`` counts allele A, also where PLINK 2 wrote ``rs1_A(/G)``.
     """
-    path, notes = Path(path), list[Note]()
-    dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
-    raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, notes)
-    raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
-    ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
-    calls = raw.loc[:, [name not in RAW and not name.endswith(DOMINANCE) for name in raw.columns]]
-    dominance = sum(name.endswith(DOMINANCE) for name in raw.columns)
-    notes += count_note(dominance, "column of dominance", "columns of dominance", public=True)
-    panel = _chosen(_parsed_names(calls.columns), variants, path)
-    calls = calls.iloc[:, panel.index.to_numpy()].set_axis(_features(panel, path), axis=1)
-    frame = frames.numbers(calls, (), path, notes, way_out=EXPORT, notation=dialect.notation)
-    strange = int(((frame < 0) | (frame > 2)).sum().sum())
-    if strange:
-        raise StudyError(f"{path.name}: {strange} calls are not between 0 and 2; {EXPORT}.")
-    return frames.finish(_filtered(frame, min_maf, min_call_rate, path, notes), ids, path, notes)
+    return genotypes(path, RawSource, **options)
+
+
+class BedSource:
+    """A ``.bed`` with its ``.bim`` and ``.fam``; see `genotypes.sources.Source`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = _bed_path(path)
+        people = _read_beside(self.path.with_suffix(".fam"), FAM)
+        self.panel = _panel(self.path.with_suffix(".bim"))
+        self.size = len(self.panel)
+        self.skipped: dict[str, int] = {}
+        self.notes: list[Note] = []
+        _check_bed(self.path, len(people), self.size)
+        self.ids = frames.checked_ids(people["iid"], self.path.with_suffix(".fam"), hint=ONE_IID)
+
+    def blocks(self, choose: Chooser) -> Iterator[Block]:
+        """The chosen variants, as int8."""
+        n, passed = len(self.ids), 0
+        at = np.flatnonzero(choose(self.panel))
+        with _bed_reader().open_bed(self.path, iid_count=n, sid_count=self.size) as file:
+            for part in slices(at, block_size(n, 1)):
+                run = slice(part[0], part[-1] + 1) if part[-1] - part[0] == len(part) - 1 else part
+                calls = file.read(np.s_[:, run], dtype="int8", order="F").T
+                np.maximum(calls, np.int8(-1), out=calls)  # -127 where there is no call
+                yield Block(self.panel.iloc[part], calls, int(part[-1]) + 1 - passed)
+                passed = int(part[-1]) + 1
+
+
+class RawSource:
+    """A ``.raw``; see `genotypes.sources.Source`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.notes = path, list[Note]()
+        dialect = find_dialect(path, candidates=[" ", "\t"], decimal=".")  # as PLINK writes
+        raw = filled_rows(load(path, dialect, text=["FID", "#FID", "IID", "#IID"]), path, self.notes)
+        raw = raw.set_axis([name.removeprefix("#") for name in raw.columns], axis=1)
+        self.ids = frames.checked_ids(frames.column(raw, "IID", path, "id"), path, hint=ONE_IID)
+        self._calls = raw.loc[:, [name not in RAW and not name.endswith(DOMINANCE) for name in raw.columns]]
+        self._notation = dialect.notation
+        dominance = sum(name.endswith(DOMINANCE) for name in raw.columns)
+        self.notes += count_note(dominance, "column of dominance", "columns of dominance", public=True)
+        names = parsed_names(self._calls.columns)
+        self.panel = names.assign(chromosome="", position=UNKNOWN)
+        self.size = len(names)
+        self.skipped: dict[str, int] = {}
+
+    def blocks(self, choose: Chooser) -> Iterator[Block]:
+        """The chosen variants in one block."""
+        at = np.flatnonzero(choose(self.panel))
+        if not len(at):
+            return
+        rows = self.panel.iloc[at]
+        cells = self._calls.iloc[:, at].set_axis(feature_names(rows, self.path), axis=1)
+        frame = frames.numbers(cells, (), self.path, self.notes, way_out=EXPORT, notation=self._notation)
+        strange = int(((frame < 0) | (frame > 2)).sum().sum())
+        if strange:
+            raise StudyError(f"{self.path.name}: {strange} calls are not between 0 and 2; {EXPORT}.")
+        yield Block(rows, np.ascontiguousarray(frame.to_numpy().T), self.size)
 
 
 def is_genotypes(sample: Sample) -> bool:
@@ -169,66 +198,9 @@ def _check_bed(bed: Path, n_people: int, n_variants: int) -> None:
         )
 
 
-def _named(panel: pd.DataFrame) -> pd.DataFrame:
-    """Name variants without an id by their position."""
-    place = panel["chromosome"] + ":" + panel["position"]
-    return panel.assign(variant=panel["variant"].mask(panel["variant"] == ".", place))
-
-
-def _parsed_names(names: pd.Index) -> pd.DataFrame:
-    """Variant, counted and other allele from the header of a ``.raw``."""
-    found = [COUNTED.fullmatch(name) for name in names]
-    rows = [
-        match.groupdict("") if match else {"variant": name, "counted": "", "other": ""}
-        for name, match in zip(names, found, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["variant", "counted", "other"])
-
-
-def _chosen(panel: pd.DataFrame, patterns: Sequence[str] | None, path: Path) -> pd.DataFrame:
-    """Rows of the variants that match a pattern, numbered as in the file."""
-    if panel.empty:
-        raise StudyError(f"{path.name}: has no variants.")
-    if patterns is None:
-        return panel
-    kept = panel[[frames.matches(name, patterns) for name in panel["variant"]]]
-    if kept.empty:
-        raise StudyError(
-            f"{path.name}: no variant matches {listed(list(patterns))} of variants; check their spelling."
-        )
-    return kept
-
-
-def _features(panel: pd.DataFrame, path: Path) -> list[str]:
-    """Variant and counted allele; also the other allele where names are not unique."""
-    name = panel["variant"] + ("_" + panel["counted"]).where(panel["counted"] != "", "")
-    shared = name.duplicated(keep=False)
-    name = name.mask(shared, name + "(/" + panel["other"] + ")")
-    repeated = int(name.duplicated().sum())
-    if repeated:
-        raise StudyError(
-            f"{path.name}: {repeated} variants have the id and alleles of another; remove duplicates."
-        )
-    return name.tolist()
-
-
-def _filtered(
-    frame: pd.DataFrame, min_maf: float, min_call_rate: float, path: Path, notes: list[Note]
-) -> pd.DataFrame:
-    """Variants with sufficient call rate and allele frequency."""
-    calls = frame.to_numpy()
-    called = (~np.isnan(calls)).sum(axis=0)
-    frequency = np.nansum(calls, axis=0) / np.maximum(2 * called, 1)
-    rare = np.minimum(frequency, 1 - frequency) < min_maf
-    seldom = called < min_call_rate * len(frame)
-    below = f"below a call rate of {min_call_rate}"
-    notes += count_note(int(seldom.sum()), f"variant {below}", f"variants {below}", public=True)
-    below = f"below a minor allele frequency of {min_maf}"
-    notes += count_note(int((rare & ~seldom).sum()), f"variant {below}", f"variants {below}", public=True)
-    kept = frame.loc[:, ~(rare | seldom)]
-    if kept.shape[1] == 0:
-        raise StudyError(f"{path.name}: no variant is left; lower min_maf and min_call_rate.")
-    return kept
+def _panel(path: Path) -> pd.DataFrame:
+    """Variants of a ``.bim``."""
+    return panel_rows(_read_beside(path, BIM).drop(columns="cm"), path)
 
 
 def _bed_reader() -> ModuleType:

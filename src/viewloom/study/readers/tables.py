@@ -1,24 +1,24 @@
-"""Wide tables (CSV, TSV, Parquet), one row per subject, and long ones, one row per measurement."""
+"""Wide tables, one row per subject, and long ones, one row per measurement, in files of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from viewloom.runtime.errors import MissingPackageError
-from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
+from viewloom.study.readers.blocks import wide_table
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.formats import Sample, is_parquet
+from viewloom.study.readers.files import open_table
+from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
+from viewloom.study.readers.mixed import Types, declared, numbers_and_levels
 from viewloom.study.readers.notation import Notation
-from viewloom.study.readers.text import find_dialect, find_notation, load, padded_columns
+from viewloom.study.readers.shaping import Rename, Shape, equal_ids_hint, shaped
 from viewloom.study.readers.visits import VisitSetting, rule_of, visit_columns
 
 # columns of long tables in lower case, the likeliest first
@@ -44,6 +44,12 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    object: str | None = None,
+    rows: str | None = None,
+    rename: Rename | None = None,
+    pattern: str | None = None,
+    types: Types | None = None,
     numeric: bool = True,
     aside: Aside = None,
     reference: Reference | None = None,
@@ -53,7 +59,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV or other delimited text, or Parquet.
+        CSV, TSV or other delimited text, which may be compressed, Parquet, Feather, Excel, SPSS, Stata, SAS
+        or R; see `viewloom.study.readers.files`.
     id : str
         Column of ids. They are text: leading zeros stay.
     visit : str or dict, optional
@@ -73,8 +80,25 @@ def read_table(
         Detected by default.
     thousands : str, optional
         Thousands separator. By default none, and a column that may have one is refused.
+    sheet : str or int, optional
+        Workbooks: name of the sheet, or its number from 1. By default the only one with data.
+    object : str, optional
+        RData: name of the data frame. By default the only one.
+    rows : str, optional
+        Condition on the rows that are kept, such as ``QC == 'Pass' and AGE >= 55``; see
+        `expressions.parse`. Columns that it compares with text are not features.
+    rename : dict of str to str, optional
+        New names of columns; all other options use the new names.
+    pattern : str, optional
+        Regular expression whose group is the id, such as ``sub-(OAS\d+)``. Rows whose id does not match are
+        left out. A group ``(?P<visit>...)`` has the visit.
+    types : dict of str to str, list or dict, optional
+        Types of columns, by name or pattern: "continuous", "ordinal", "nominal" or "binary"; the levels of an
+        ordinal column from low to high; or the spellings of each level of a nominal column. By default
+        numbers are continuous, categories of the file have levels, and text with few levels is nominal.
     numeric : bool, default=True
-        Whether all columns must be numeric. If False, other columns are kept as text.
+        Whether columns are features: numbers, or categories of pandas. If False, columns that are not numbers
+        are kept as text.
     aside : function of str to bool, optional
         Whether a column is not a feature; such columns are left out and listed in ``attrs["aside"]``.
     reference : Reference, optional
@@ -104,17 +128,35 @@ def read_table(
     008          NaN
     """
     path, notes = Path(path), list[Note]()
-    dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
-    raw, notation = _load(path, dialect, [id, visit_column], notes, codes=not numeric)
+    dialect: Any = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
+    dialect |= {"sheet": sheet, "object": object}
+    shape = Shape(rename or {}, rows, pattern)
+    text = shape.in_file([id, *filter(None, [visit_column])])
+    if numeric and not types and shape == Shape() and visit is visit_column is date is None:
+        chosen: Any = {"columns": columns, "exclude": exclude, "codes": missing_codes or (), "aside": aside}
+        large = _in_blocks(path, dialect, id, chosen, notes)
+        if large is not None:
+            return large
+    more: Any = {"types": types or {}, "rename": shape.rename}
+    raw, notation = _load(path, dialect, text, notes, codes=not numeric, levels=True, **more)
+    more = {"notation": notation, "codes": missing_codes or (), "visits": visit is not None}
+    raw = shaped(raw, shape, id, path, notes, **more)
     raw, dropped = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
-    dropped = dropped if numeric else [name for name in dropped if name != date]
+    dropped = (
+        [*dropped, *_conditions(shape, columns)] if numeric else [name for name in dropped if name != date]
+    )
     cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
     cells, named = frames.apart(cells, aside, path)
-    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=frames.repeats_hint(raw))
-    convert: Any = frames.numbers if numeric else frames.numbers_or_text
-    values = convert(cells, missing_codes or (), path, notes, notation=notation)
+    hint = equal_ids_hint(pattern) if pattern and visit is None else frames.repeats_hint(raw)
+    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=hint)
+    codes = missing_codes or ()
+    values = (
+        numbers_and_levels(cells, codes, types or {}, path, notes, notation)
+        if numeric
+        else frames.numbers_or_text(cells, codes, path, notes, notation=notation)
+    )
     frame = frames.finish(values, ids, path, notes)
-    frame.attrs["aside"] = named
+    frame.attrs |= {"aside": named, "types": values.attrs.get("types", {})}
     return frame
 
 
@@ -134,6 +176,11 @@ def read_long(
     decimal: str | None = None,
     thousands: str | None = None,
     encoding: str | None = None,
+    sheet: str | int | None = None,
+    object: str | None = None,
+    rows: str | None = None,
+    rename: Rename | None = None,
+    pattern: str | None = None,
     repeats: str = "error",
     reference: Reference | None = None,
 ) -> pd.DataFrame:
@@ -147,6 +194,8 @@ def read_long(
     name : str or list of str
         Column of the region, or several columns, such as region and side.
     visit, visit_column, date, reference, missing_codes, delimiter, decimal, thousands, encoding
+        As in `read_table`.
+    sheet, object, rows, rename, pattern
         As in `read_table`.
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out.
@@ -170,8 +219,13 @@ def read_long(
     """
     path, notes = Path(path), list[Note]()
     parts = [name] if isinstance(name, str) else list(name)
-    dialect = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
-    raw, notation = _load(path, dialect, [id, *parts, visit_column], notes)
+    dialect: Any = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
+    dialect |= {"sheet": sheet, "object": object}
+    shape = Shape(rename or {}, rows, pattern)
+    text = shape.in_file([id, *parts, *filter(None, [visit_column])])
+    raw, notation = _load(path, dialect, text, notes, levels=True)
+    more: Any = {"notation": notation, "codes": missing_codes or (), "visits": visit is not None}
+    raw = shaped(raw, shape, id, path, notes, **more)
     raw, _ = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
     wide = pivot(
         raw,
@@ -248,24 +302,48 @@ def _one_value_each(
     return distinct
 
 
-def _load(
-    path: Path, given: dict[str, Any], text: Sequence[str | None], notes: list[Note], *, codes: bool = False
-) -> tuple[pd.DataFrame, Notation]:
-    """Nonblank rows of a text or Parquet file, and the notation of numbers.
+def _conditions(shape: Shape, columns: Patterns) -> list[str]:
+    """Columns of a condition that are not features, unless they are named as such."""
+    return [name for name in shape.texts if not frames.matches(name, columns or ())]
 
-    Columns named in `text` are kept as text, and so are codes if `codes` is set.
+
+def _load(
+    path: Path,
+    given: dict[str, Any],
+    text: Sequence[str],
+    notes: list[Note],
+    *,
+    codes: bool = False,
+    levels: bool = False,
+    types: Types | None = None,
+    rename: Rename | None = None,
+) -> tuple[pd.DataFrame, Notation]:
+    """Nonblank rows of a file, and the notation of numbers.
+
+    Columns named in `text`, or with levels by `types`, are kept as text, and so are codes if `codes` is set.
+    Values with labels are given as these if `codes` or `levels` is set.
     """
-    if is_parquet(path):
-        notation = find_notation(given["decimal"], given["thousands"])
-        return filled_rows(load_parquet(path), path, notes), replace(notation, options=True)
-    dialect = find_dialect(path, **given, options=True)
-    if dialect.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
+    file = open_table(path, **given, options=True)
+    if file.notation.decimal == "," and not (given["decimal"] or given["thousands"]):
         notes.append(Note(("decimal commas read as points",)))
-    names = [*filter(None, text), *visit_columns(dialect.header)]
-    raw = load(path, dialect, text=names)
-    if codes and (coded := [*_truths(raw), *padded_columns(path, dialect)]):
-        raw = load(path, dialect, text=[*names, *coded])
-    return filled_rows(raw, path, notes), dialect.notation
+    names = list[str]()
+    if not file.typed:  # the header of other files may take as long as the whole
+        names = [*text, *visit_columns(file.header), *declared(file.header, types or {}, rename or {})]
+    raw = file.load(names, levels=codes or levels)
+    if codes and not file.typed and (coded := [*_truths(raw), *file.padded()]):
+        raw = file.load([*names, *coded], levels=True)
+    notes += file.notes
+    return filled_rows(raw, path, notes), file.notation
+
+
+def _in_blocks(
+    path: Path, dialect: dict[str, Any], id: str, chosen: dict[str, Any], notes: list[Note]
+) -> pd.DataFrame | None:
+    """The features of a large table of plain numbers; None if it is small, or not of plain numbers."""
+    file = open_table(path, **dialect, options=True)
+    if not file.is_large or file.notation.thousands or file.notation.decimal == ",":
+        return None
+    return wide_table(file, path, id=id, **chosen, notes=notes)
 
 
 def _truths(raw: pd.DataFrame) -> list[str]:
@@ -279,35 +357,18 @@ def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFram
     if not filled.any():
         raise StudyError(f"{path.name}: has a header but no rows.")
     notes += count_note(int((~filled).sum()), "blank row")
-    return raw[filled]
+    return raw if filled.all() else raw[filled]
 
 
 def is_table(sample: Sample) -> bool:
-    """Whether a file is any table: Parquet, or a text with a header."""
-    return is_parquet(sample.path) or bool(sample.header)
+    """Whether a file has a table."""
+    return sample.is_cells or bool(sample.header)
 
 
 def is_long(sample: Sample) -> bool:
     """Whether a table has columns for the name and the value of a measurement."""
     folded = {name.casefold() for name in sample.header}
     return bool(folded & set(REGION) and folded & set(VALUE))
-
-
-def load_parquet(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file; a named index becomes a column."""
-    check_kind(path)
-    if not path.is_file():
-        raise StudyError(f"{path.name}: no such file.")
-    if find_spec("pyarrow") is None:
-        raise MissingPackageError("Parquet files need pyarrow: pip install viewloom[study]")
-    try:
-        frame = pd.read_parquet(path)
-        named = [name for name in frame.index.names if name is not None]
-        frame = frame.reset_index(level=named) if named else frame
-        frame.select_dtypes("string").astype(object)  # decode text now: pandas 3 defers it
-    except Exception:  # of pyarrow, and of pandas for invalid metadata; the message may quote data
-        raise StudyError(f"{path.name}: is not a valid Parquet file; write it again.") from None
-    return frame.set_axis(frame.columns.astype(str), axis=1)
 
 
 class Choice(NamedTuple):
@@ -338,7 +399,7 @@ def _visit_rows(
 
 def codes_in(path: Path, visit_column: str | None, dialect: dict[str, Any]) -> list[str]:
     """The visit codes of a table, each once; VISCODE stands in where VISCODE2 is blank."""
-    raw, _ = _load(path, dialect, [visit_column], [])
+    raw, _ = _load(path, dialect, [*filter(None, [visit_column])], [])
     codes = frames.visit_codes(raw, visit_column, path)
     if visit_column is None and codes.name == "VISCODE2" and "VISCODE" in raw.columns:
         codes = codes.fillna(frames.as_text(raw["VISCODE"]))

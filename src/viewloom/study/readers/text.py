@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import IO, Any
 
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.readers.notation import Notation, may_be_grouped
+from viewloom.study.readers.packed import is_packed, open_bytes
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 NAMED = {**DELIMITERS, "space": " "}  # by the names that a user may give
@@ -24,16 +27,20 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-BINARY = {  # first bytes of files that are not tables -> solution
-    b"PK\x03\x04": "is an Excel workbook or a zip file; save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as CSV",
-    b"\x1f\x8b": "is compressed; unpack it first",
+BINARY = {  # first bytes of files that are not delimited text -> solution
+    b"PK\x03\x04": "is a workbook or a zip file; give its name the right end, such as .xlsx or .zip",
+    b"\xd0\xcf\x11\xe0": "is an old workbook; give its name the end .xls",
+    b"\x1f\x8b": "is compressed; give its name the end .gz",
+    b"BZh": "is compressed; give its name the end .bz2",
+    b"\xfd7zXZ": "is compressed; give its name the end .xz",
     b"\x89HDF": "is an HDF5 file, not a table; give its format",
     b"MATLAB": "is a MATLAB file; export it as CSV",
-    b"$FL2": "is an SPSS file; export it as CSV",
+    b"$FL2": "is an SPSS file; give its name the end .sav",
+    b"$FL3": "is an SPSS file; give its name the end .zsav",
+    b"PAR1": "is a Parquet file; give its name the end .parquet",
+    b"ARROW1": "is a Feather file; give its name the end .feather",
 }
 TABLES_ONLY = "(formats 'table' and 'long' only)"  # formats with these options
-EXCEL = (".xlsx", ".xls", ".xlsm", ".ods")
 MISSING = [".", " "]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
 SINGLE = "a single column"  # the start of an error
 ROW_NAMES = "row.names"  # the column for which R writes no name
@@ -124,6 +131,8 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
             frame = _read_csv(path, dialect, [*as_text, *doubtful])
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
+    except StudyError:
+        raise
     except ValueError as error:  # includes errors of the parser
         raise StudyError(_ragged(path, str(error))) from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas reads extra cells as row names
@@ -131,23 +140,52 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
 
 
+def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str] = ()) -> Iterator[Any]:
+    """The table as blocks of so many rows, whose columns are numeric or not, each block by itself."""
+    header = dialect.header
+    as_text = [j for j, name in enumerate(header) if name in text]
+    try:
+        with open_text(path, encoding=dialect.encoding, newline=None) as file:
+            for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text)):
+                if frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
+                    raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
+                yield frame.set_axis(header, axis=1)
+    except (UnicodeError, LookupError):
+        raise StudyError(_undecodable(path, dialect.encoding)) from None
+    except StudyError:
+        raise
+    except ValueError as error:  # includes errors of the parser
+        raise StudyError(_ragged(path, str(error))) from None
+
+
 def _read_csv(path: Path, dialect: Dialect, text: Collection[int]) -> pd.DataFrame:
     """The table with numbered columns; those in `text` are kept as text, or all with thousands separators."""
-    as_text = range(len(dialect.header)) if dialect.notation.thousands else text
     # Python converts every line end to \n: with a lone \r the parser of pandas 2 may not terminate
-    with path.open(encoding=dialect.encoding, newline=None) as file:
-        return pd.read_csv(
-            file,
-            sep=r"\s+" if dialect.delimiter == " " else dialect.delimiter,
-            decimal=dialect.notation.decimal,
-            header=0,
-            names=list(range(len(dialect.header))),
-            skiprows=dialect.skip,
-            dtype=dict.fromkeys(as_text, str),
-            na_values=MISSING,
-            skipinitialspace=True,
-            low_memory=False,
-        )
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        return pd.read_csv(file, **_options(dialect, text))
+
+
+def _options(dialect: Dialect, text: Collection[int]) -> dict[str, Any]:
+    """Options of pandas."""
+    as_text = range(len(dialect.header)) if dialect.notation.thousands else text
+    return {
+        "sep": r"\s+" if dialect.delimiter == " " else dialect.delimiter,
+        "decimal": dialect.notation.decimal,
+        "header": 0,
+        "names": list(range(len(dialect.header))),
+        "skiprows": dialect.skip,
+        "dtype": dict.fromkeys(as_text, str),
+        "na_values": MISSING,
+        "skipinitialspace": True,
+        "low_memory": False,
+    }
+
+
+def open_text(path: Path, *, encoding: str, newline: str | None, errors: str | None = None) -> IO[str]:
+    """Open a text, which may be compressed."""
+    if not is_packed(path):
+        return path.open(encoding=encoding, newline=newline, errors=errors)
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline, errors=errors)
 
 
 def _may_be_grouped(column: pd.Series, notation: Notation) -> bool:
@@ -159,7 +197,7 @@ def padded_columns(path: Path, dialect: Dialect) -> list[str]:
     between = r"\s" if dialect.delimiter == " " else re.escape(dialect.delimiter)
     padded = re.compile(rf'(?:^|{between})(?:[^\S{between}]|")*{PADDED}')
     found: set[int] = set()
-    with path.open(encoding=dialect.encoding, newline=None) as file:
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
         for line in filter(padded.search, file):
             rows = _rows([line], dialect.delimiter)
             if [len(cells) for cells in rows] != [len(dialect.header)]:
@@ -195,7 +233,7 @@ def _encoding(path: Path) -> str:
         raise StudyError(f"{path.name}: is not a text file; export it as CSV.")
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 decoder.decode(chunk)
             decoder.decode(b"", final=True)
@@ -206,7 +244,7 @@ def _encoding(path: Path) -> str:
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             return file.read(1 << 12)
     except FileNotFoundError:
         raise StudyError(f"{path.name}: no such file.") from None
@@ -219,8 +257,6 @@ def _head(path: Path) -> bytes:
 
 
 def _check_text(path: Path, head: bytes) -> None:
-    if path.suffix.lower() in EXCEL:
-        raise StudyError(f"{path.name}: is an Excel workbook; save the sheet as CSV.")
     for mark, advice in BINARY.items():
         if head.startswith(mark):
             raise StudyError(f"{path.name}: {advice}.")
@@ -229,10 +265,12 @@ def _check_text(path: Path, head: bytes) -> None:
 def _first_lines(path: Path, encoding: str) -> list[str]:
     """The first nonblank lines; bytes that cannot be decoded are replaced, and `load` reports them."""
     try:
-        with path.open(encoding=encoding, errors="replace", newline="") as file:
+        with open_text(path, encoding=encoding, errors="replace", newline="") as file:
             return list(islice(_filled(file), SAMPLE))
     except UnicodeError:  # codecs without replacement
         raise StudyError(_undecodable(path, encoding)) from None
+    except StudyError:
+        raise
     except (LookupError, ValueError):  # ValueError for names with a NUL
         raise StudyError(f"{path.name}: unknown encoding {encoding!r}; try utf-8 or cp1252.") from None
 

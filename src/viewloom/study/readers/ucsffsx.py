@@ -13,9 +13,9 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
 from viewloom.study.readers.dates import Reference
+from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
-from viewloom.study.readers.text import find_dialect, load
 from viewloom.study.readers.visits import VisitSetting
 
 QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
@@ -157,7 +157,7 @@ def _texts(dictionary: str | Path | None) -> dict[str, str]:
     if dictionary is None:
         return {}
     path = Path(dictionary)
-    raw = load(path, find_dialect(path), text=None)
+    raw = open_table(path).load(None)
     fields, texts = (
         frames.as_text(frames.column(raw, name, path, "dictionary")) for name in ("FLDNAME", "TEXT")
     )

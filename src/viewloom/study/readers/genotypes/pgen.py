@@ -1,0 +1,312 @@
+"""Genotypes of PLINK 2: ``.pgen`` with ``.pvar`` (also ``.pvar.zst``, ``.bim``) and ``.psam`` (``.fam``)."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.runtime.errors import MissingPackageError
+from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note
+from viewloom.study.readers import frames
+from viewloom.study.readers.genotypes.panel import panel_rows
+from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
+
+MAGIC = b"\x6c\x1b"
+MODES = (0x02, 0x03, 0x04, 0x10, 0x11, 0x20, 0x21)  # storage modes, the third byte
+VARIABLE, SEPARATE = (0x10, 0x11), (0x20, 0x21)  # records of any width; with the index in a file apart
+HARD = (0x02,)  # without dosages
+VARIANTS_OF_BLOCK = 65536  # of the header
+DOSAGE = 0x60  # bits of a record type
+ONE_IID = "subjects are identified by IID; make it unique with plink2 --update-ids"
+TOGETHER = ".pgen, .pvar and .psam belong together"
+MULTIALLELIC = "with more than two alleles left out; split them with plink2 --make-pgen 'multiallelics=-'"
+INFO_KEYS = ("INFO", "R2", "DR2", "IMP_INFO", "MACHR2")  # quality of imputation
+QUALITY = re.compile(rf"(?:^|;)(?:{'|'.join(INFO_KEYS)})=([^;]+)")
+LARGEST_HEAD = 2**24  # bytes of the ## lines of a .pvar
+
+
+class PgenSource:
+    """A ``.pgen``; see `sources.Source`. The counted allele is ALT."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = pgen_path(path)
+        self.ids = frames.checked_ids(*_subjects(self.path), hint=ONE_IID)
+        self.panel = _variants(self.path)
+        self.size = len(self.panel)
+        self.skipped: dict[str, int] = {}
+        self.notes: list[Note] = []
+        self._check_header()
+
+    def blocks(self, choose: Chooser) -> Iterator[Block]:
+        """The chosen variants; hard calls as int8, dosages as float32."""
+        several, wanted = self._several, choose(self.panel)
+        self.skipped = {MULTIALLELIC: int((wanted & several).sum())}
+        at = np.flatnonzero(wanted & ~several).astype(np.uint32)
+        with self._opened() as file:
+            hard = not _has_dosages(self.path)
+            n, passed = len(self.ids), 0
+            size = block_size(n, 1 if hard else 4)
+            room = np.empty((min(size, len(at)), n), dtype=np.int8 if hard else np.float32)
+            for part in slices(at, size):
+                values = self._values(file, part, room[: len(part)])
+                yield Block(self.panel.iloc[part], values, int(part[-1]) + 1 - passed)
+                passed = int(part[-1]) + 1
+
+    def tallies(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """See `sources.Tallied`; None for dosages, of which the file counts only the calls."""
+        if _has_dosages(self.path):
+            return None
+        at = np.flatnonzero(wanted & ~self._several)
+        counts = np.empty((len(at), 4), dtype=np.uint32)  # subjects with 0, 1, 2 copies of ALT, and no call
+        with self._opened() as file:
+            try:
+                for i, variant in enumerate(at.tolist()):
+                    file.count(variant, counts[i])
+            except RuntimeError:
+                raise self._damaged() from None
+        found = counts.astype(np.int64)
+        return at, found[:, :3].sum(axis=1), found[:, 1] + 2.0 * found[:, 2]
+
+    @cached_property
+    def _several(self) -> np.ndarray:
+        """Which variants have more than two alleles."""
+        return self.panel["counted"].str.contains(",", regex=False).to_numpy(dtype=bool)
+
+    def _values(self, file: Any, at: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Read variants into an array (b, n)."""
+        run = at[-1] - at[0] == len(at) - 1
+        try:
+            if values.dtype == np.int8 and run:
+                file.read_range(int(at[0]), int(at[-1]) + 1, values)
+            elif values.dtype == np.int8:
+                file.read_list(at, values)
+            if values.dtype == np.int8:
+                return np.maximum(values, np.int8(-1), out=values)  # -9 where there is no call
+            file.read_dosages_list(at, values)
+        except RuntimeError:
+            raise self._damaged() from None
+        if values.min() < 0:
+            values[values < 0] = np.nan
+        return values
+
+    def _opened(self) -> Any:
+        offsets = _allele_offsets(self.panel["counted"]) if self._several.any() else None
+        try:
+            return _pgenlib().PgenReader(
+                bytes(self.path),
+                raw_sample_ct=len(self.ids),
+                variant_ct=self.size,
+                allele_idx_offsets=offsets,
+            )
+        except (RuntimeError, AssertionError, MemoryError):
+            raise self._damaged() from None
+
+    def _damaged(self) -> StudyError:
+        return StudyError(
+            f"{self.path.name}: is damaged or truncated; copy it again, or write it with plink2."
+        )
+
+    def _check_header(self) -> None:
+        """Compare the counts of the header with those of the other two files."""
+        with self.path.open("rb") as file:
+            head = file.read(12)
+        if head[:2] != MAGIC or len(head) < 3 or head[2] not in MODES:
+            raise StudyError(
+                f"{self.path.name}: is not a PLINK 2 .pgen file; make one with plink2 --make-pgen."
+            )
+        if len(head) < 12:
+            raise self._damaged()
+        variants, subjects = (int.from_bytes(head[start : start + 4], "little") for start in (3, 7))
+        if head[2] not in SEPARATE and (variants, subjects) != (self.size, len(self.ids)):
+            raise StudyError(
+                f"{self.path.name}: has {variants} variants and {subjects} subjects, but its .pvar and .psam "
+                f"have {self.size} and {len(self.ids)}; {TOGETHER}."
+            )
+
+
+def is_pgen(path: Path) -> bool:
+    """Whether a file has the magic number of PLINK 2."""
+    with path.open("rb") as file:
+        head = file.read(3)
+    return head[:2] == MAGIC and len(head) == 3 and head[2] in MODES
+
+
+def pgen_path(path: Path) -> Path:
+    """The ``.pgen`` of a set that is named by any of its files, or without a suffix."""
+    name = re.sub(r"(?i)\.(pgen|pvar\.zst|pvar|psam)$", "", path.name)
+    found = path if path.suffix.lower() == ".pgen" else path.with_name(name + ".pgen")
+    check_kind(found)
+    if not found.is_file():
+        raise StudyError(f"{found.name}: no such file; {TOGETHER}.")
+    return found
+
+
+def beside(pgen: Path, *suffixes: str) -> Path | None:
+    """The first file with the name of the ``.pgen`` and one of these suffixes."""
+    stem = pgen.name[: -len(".pgen")]
+    return next((path for suffix in suffixes if (path := pgen.with_name(stem + suffix)).is_file()), None)
+
+
+def _needed(pgen: Path, *suffixes: str) -> Path:
+    found = beside(pgen, *suffixes)
+    if found is None:
+        raise StudyError(f"{pgen.with_suffix(suffixes[0]).name}: no such file; {TOGETHER}.")
+    check_kind(found)
+    return found
+
+
+def _subjects(pgen: Path) -> tuple[pd.Series, Path]:
+    """The column of ids of a ``.psam``, or of a ``.fam``, which has no header."""
+    path = _needed(pgen, ".psam", ".fam")
+    text = _text(path)
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("##")]
+    head = lines[0].split() if lines else []
+    if not lines:
+        raise StudyError(f"{path.name}: the file is empty.")
+    if not head[0].startswith("#"):
+        rows, at = [line.split() for line in lines], 1  # as a .fam
+    else:
+        rows, at = [line.split() for line in lines[1:]], _iid_column(head, path)
+    short = sum(len(row) <= at for row in rows)
+    if short or not rows:
+        raise StudyError(
+            f"{path.name}: {short} of {len(rows)} lines have no IID; write it again with plink2."
+        )
+    return pd.Series([row[at] for row in rows], name="IID", dtype=object), path
+
+
+def _iid_column(head: list[str], path: Path) -> int:
+    names = [name.lstrip("#") for name in head]
+    if "IID" not in names:
+        raise StudyError(f"{path.name}: no column IID; write it again with plink2.")
+    return names.index("IID")
+
+
+def _variants(pgen: Path) -> pd.DataFrame:
+    """Rows of the ``.pvar``, with the quality of imputation where its INFO column has one."""
+    path = _needed(pgen, ".pvar", ".pvar.zst", ".bim")
+    body, names = _body(_text(path), path)
+    if not names:  # without a header, as in a .bim
+        width = len(body.split("\n", 1)[0].split())
+        cm = ["cm"] if width == 6 else []
+        names = ["CHROM", "ID", *cm, "POS", "ALT", "REF"]
+    table = _table(body, names, path)
+    columns = {"chromosome": "CHROM", "position": "POS", "variant": "ID", "counted": "ALT", "other": "REF"}
+    absent = [name for name in columns.values() if name not in table]
+    if absent:
+        raise StudyError(f"{path.name}: no column {' or '.join(absent)}; write it again with plink2.")
+    rows = panel_rows({new: table[old] for new, old in columns.items()}, path)
+    return rows.assign(info=[quality_of(text) for text in table["INFO"]]) if "INFO" in table else rows
+
+
+def _table(body: str, names: list[str], path: Path) -> pd.DataFrame:
+    """The columns of a ``.pvar`` that are used, as text."""
+    used = [name for name in names if name in ("CHROM", "POS", "ID", "REF", "ALT", "INFO")]
+    if not body.strip():
+        raise StudyError(f"{path.name}: has no variants.")
+    try:
+        return pd.read_csv(
+            io.StringIO(body),
+            sep="\t" if "\t" in body.split("\n", 1)[0] else r"\s+",
+            names=names, usecols=used, header=None, dtype=str, keep_default_na=False, quoting=3,
+        ).astype(object)  # fmt: skip
+    except (pd.errors.ParserError, ValueError):
+        raise StudyError(f"{path.name}: is not a table of variants; write it again with plink2.") from None
+
+
+def _body(text: str, path: Path) -> tuple[str, list[str]]:
+    """The text below the header, and the names of the columns."""
+    start = 0
+    while text.startswith("##", start):
+        end = text.find("\n", start)
+        if end < 0 or end > LARGEST_HEAD:
+            raise StudyError(f"{path.name}: has no variants.")
+        start = end + 1
+    if not text.startswith("#", start):
+        return text[start:], []
+    head, _, body = text[start:].partition("\n")
+    return body, head.lstrip("#").split()
+
+
+def _text(path: Path) -> str:
+    """The content of a text file, which may be compressed by Zstandard."""
+    try:
+        content = path.read_bytes()
+        if path.suffix.lower() == ".zst":
+            content = _decompressed(content, path)
+        return content.decode("utf-8").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path.name}: cannot be read as text ({type(error).__name__}).") from None
+
+
+def _decompressed(content: bytes, path: Path) -> bytes:
+    try:
+        arrow: Any = import_module("pyarrow")
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{path.name}: .zst needs pyarrow (pip install viewloom[study]); or decompress it by zstd -d."
+        ) from error
+    try:
+        with arrow.CompressedInputStream(arrow.BufferReader(content), "zstd") as stream:
+            return bytes(stream.read())
+    except (OSError, ValueError):
+        raise StudyError(f"{path.name}: is damaged or truncated; copy it again.") from None
+
+
+def quality_of(info: str) -> float:
+    """The quality of imputation in an INFO column, NaN where there is none.
+
+    >>> quality_of("AF=0.1;R2=0.8"), quality_of("PR")
+    (0.8, nan)
+    """
+    found = QUALITY.search(info)
+    try:
+        return float(found[1]) if found else np.nan
+    except ValueError:
+        return np.nan
+
+
+def _allele_offsets(alts: pd.Series) -> np.ndarray:
+    """Cumulative numbers of alleles, as pgenlib wants them."""
+    counts = alts.str.count(",").to_numpy(dtype=np.int64) + 2
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.uintp)
+
+
+def _has_dosages(path: Path) -> bool:
+    """Whether some variant has dosages, by the record types in the header.
+
+    The header has 12 bytes, then 8 bytes for each block of 65 536 variants, then for each block: record types
+    of 4 or 8 bits, record lengths, numbers of alleles and flags (specification of plink-ng, `pgen_spec`).
+    """
+    with path.open("rb") as file:
+        head = file.read(12)
+        variants, control = int.from_bytes(head[3:7], "little"), head[11]
+        if head[2] not in VARIABLE or control & 8:
+            return head[2] not in HARD
+        if not control & 4:  # types of four bits have no room for dosages
+            return False
+        beside_types = 1 + (control & 3) + (control >> 4 & 3)  # bytes of a length, and of a number of alleles
+        file.seek(12 + 8 * -(-variants // VARIANTS_OF_BLOCK))
+        for first in range(0, variants, VARIANTS_OF_BLOCK):
+            count = min(VARIANTS_OF_BLOCK, variants - first)
+            if (np.frombuffer(file.read(count), dtype=np.uint8) & DOSAGE).any():
+                return True
+            flags = -(-count // 8) if control >> 6 == 3 else 0
+            file.seek(count * beside_types + flags, 1)
+    return False
+
+
+def _pgenlib() -> Any:
+    try:
+        return import_module("pgenlib")
+    except ImportError as error:
+        raise MissingPackageError("PLINK 2 files need pgenlib: pip install viewloom[genetics]") from error

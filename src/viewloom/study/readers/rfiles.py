@@ -1,0 +1,223 @@
+"""Files of R: data frames, tibbles and matrices of ``.rds`` and ``.RData``. No code of a file is run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from viewloom.data.naming import listed
+from viewloom.runtime.errors import MissingPackageError
+from viewloom.runtime.visible import visible
+from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.packed import OPENERS, Bounded
+from viewloom.study.readers.text import ROW_NAMES
+from viewloom.study.wording import nearest
+
+SUFFIXES = (".rds", ".rdata", ".rda")
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
+NOT_VALID = "is not a valid file of R; save it again with saveRDS or save"
+
+
+def objects_in(path: Path) -> list[str]:
+    """Names of the tables in a file with several objects; empty for the single object of an ``.rds``."""
+    found = _objects(path)
+    return [name for name in found if name]
+
+
+def load_rfile(path: Path, object: str | None, notes: list[Note]) -> pd.DataFrame:
+    """A data frame or matrix of a file of R; row names that are text become the first column.
+
+    Parameters
+    ----------
+    path : Path
+    object : str or None
+        Name of the object in an ``.RData``; by default the only table.
+    notes : list of Note
+    """
+    found = _objects(path)
+    name = _chosen(path, list(found), object)
+    frame = found[name]
+    lists = [str(column) for column in frame.columns if _is_nested(frame[column])]
+    notes += count_note(
+        len(lists), "column of lists", "columns of lists", f"left out: {listed(lists)}", public=True
+    )
+    return frame.drop(columns=lists)
+
+
+def _chosen(path: Path, names: list[str], object: str | None) -> str:
+    if object is not None and object not in names:
+        known = [name for name in names if name]
+        hint = nearest(object, known) or (f"; there are {listed(known)}." if known else "; leave object out.")
+        raise StudyError(f"{path.name}: no data frame or matrix {object!r}{hint}")
+    if object is not None:
+        return object
+    if len(names) > 1:
+        raise StudyError(f"{path.name}: has {len(names)} tables: {listed(names)}; set object to one of them.")
+    return names[0]
+
+
+def _is_nested(cells: pd.Series) -> bool:
+    return cells.dtype == object and any(isinstance(cell, (list, dict, np.ndarray)) for cell in cells)
+
+
+def _objects(path: Path) -> dict[str, pd.DataFrame]:
+    """Tables of a file by name; that of an ``.rds`` has an empty name."""
+    check_kind(path)
+    content = _content(path)
+    try:
+        parser, conversion = import_module("rdata.parser"), import_module("rdata.conversion")
+    except ImportError:
+        raise MissingPackageError("Files of R need rdata: pip install viewloom[files]") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = parser.parse_data(content, extension=path.suffix.lower())
+            found = _converted(conversion, parsed)
+            several = isinstance(found, dict) and parsed.object.info.type.name == "LIST"
+            found = found if several else {"": found}
+            tables = {visible(str(name)): _frame(value) for name, value in found.items()}
+    except StudyError as error:
+        raise StudyError(f"{path.name}: {error}") from None
+    except (Exception, RecursionError, MemoryError):  # of the library, for what is damaged
+        raise StudyError(f"{path.name}: {NOT_VALID}.") from None
+    kept = {name: table for name, table in tables.items() if table is not None}
+    if not kept:
+        kind = ", ".join(sorted({type(value).__name__ for value in found.values()})) or "nothing"
+        raise StudyError(f"{path.name}: has no data frame or matrix ({kind}); save a data frame.")
+    return kept
+
+
+def _converted(conversion: Any, parsed: Any) -> Any:
+    """Objects of Python; texts of unknown encoding are UTF-8, else of Windows."""
+    classes = {**conversion.DEFAULT_CLASS_MAP, **CLASSES}
+    try:
+        return conversion.convert(parsed, classes, default_encoding="utf-8")
+    except UnicodeError:
+        return conversion.convert(parsed, classes, default_encoding="cp1252")
+
+
+def _content(path: Path) -> bytes:
+    """The unpacked bytes; see `packed.Bounded`."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(6)
+        suffix = next((end for mark, end in MAGIC.items() if head.startswith(mark)), None)
+        if suffix is None:
+            return path.read_bytes()
+        with Bounded(OPENERS[suffix](path), path, path.stat().st_size) as stream:
+            return stream.readall() or b""
+    except FileNotFoundError:
+        raise StudyError(f"{path.name}: no such file.") from None
+    except PermissionError:
+        raise StudyError(f"{path.name}: permission denied.") from None
+
+
+def _frame(value: Any) -> pd.DataFrame | None:
+    """A table, or None for any other object."""
+    if isinstance(value, pd.DataFrame):
+        named = not pd.api.types.is_numeric_dtype(value.index)
+        frame = value.reset_index(names=ROW_NAMES) if named else value.reset_index(drop=True)
+        return frame.set_axis(frame.columns.astype(str), axis=1)
+    if getattr(value, "ndim", 0) != 2:
+        return None
+    names = [_axis(value, axis) for axis in (0, 1)]
+    cells = np.asarray(value)
+    frame = pd.DataFrame(cells, columns=names[1] or [f"V{j}" for j in range(1, cells.shape[1] + 1)])
+    if names[0]:
+        frame.insert(0, ROW_NAMES, pd.Series(names[0], dtype=str))
+    return frame
+
+
+def _axis(matrix: Any, axis: int) -> list[str]:
+    """Names of the rows or columns of a matrix; empty where there are none."""
+    known = getattr(matrix, "coords", {})
+    name = matrix.dims[axis] if known else None
+    return [str(one) for one in known[name].to_numpy()] if name in known else []
+
+
+def _data_frame(value: Any, attrs: Mapping[str, Any]) -> pd.DataFrame:
+    """A data frame whose columns have different names."""
+    names = [str(name) for name in attrs["names"]]
+    if len(set(names)) < len(names):  # the library keeps the last of equal names
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise StudyError(f"a data frame has columns of the same name: {listed(repeated)}; rename them.")
+    columns = value.values() if isinstance(value, dict) else value
+    frame = pd.DataFrame({name: _column(cells) for name, cells in zip(names, columns, strict=True)})
+    rows = attrs.get("row.names")
+    if isinstance(rows, (list, np.ndarray)) and len(rows) == len(frame) and _are_texts(rows):
+        frame.index = pd.Index([str(row) for row in rows])
+    return frame
+
+
+def _are_texts(rows: Any) -> bool:
+    return all(isinstance(row, str) for row in rows)
+
+
+def _column(cells: Any) -> Any:
+    """Cells of a column for pandas: integers with missing cells as numbers, texts as text."""
+    if isinstance(cells, np.ma.MaskedArray):
+        return np.ma.filled(cells.astype(np.float64), np.nan)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "OU":
+        return pd.Series(cells.tolist(), dtype=str if _are_plain(cells) else object)
+    return (
+        cells
+        if isinstance(cells, (np.ndarray, pd.Categorical, pd.Series))
+        else pd.Series(list(cells), dtype=object)
+    )
+
+
+def _are_plain(cells: np.ndarray) -> bool:
+    return all(cell is None or isinstance(cell, str) for cell in cells)
+
+
+def _factor(value: Any, attrs: Mapping[str, Any]) -> Any:
+    """A factor: codes from 1, of which the library takes 0 for the last level."""
+    levels = [str(level) for level in attrs["levels"]]
+    codes = np.ma.filled(np.ma.asarray(value), 0).astype(np.int64)
+    known: Any = np.where((codes > 0) & (codes <= len(levels)), codes - 1, -1)
+    return pd.Categorical.from_codes(known, pd.Index(levels, dtype=str))
+
+
+def _days(value: Any, attrs: Mapping[str, Any]) -> np.ndarray:
+    """A column of class Date: days since 1970."""
+    return _times(np.asarray(value, dtype=np.float64) * 86400)
+
+
+def _seconds(value: Any, attrs: Mapping[str, Any]) -> np.ndarray:
+    """A column of class POSIXct: seconds since 1970."""
+    return _times(np.asarray(value, dtype=np.float64))
+
+
+def _times(seconds: np.ndarray) -> np.ndarray:
+    known = np.isfinite(seconds)
+    whole = np.where(known, seconds, 0).round().astype("int64").astype("datetime64[s]")
+    return np.where(known, whole, np.datetime64("NaT"))
+
+
+def _integer64(value: Any, attrs: Mapping[str, Any]) -> np.ndarray:
+    """A column of class integer64, whose bits are stored in doubles."""
+    bits = np.ascontiguousarray(value, dtype=np.float64).view(np.int64)
+    return np.where(bits == np.iinfo(np.int64).min, np.nan, bits.astype(np.float64))
+
+
+def _labelled(value: Any, attrs: Mapping[str, Any]) -> Any:
+    """A column of package haven: its codes."""
+    return value
+
+
+CLASSES = {
+    "data.frame": _data_frame,
+    "factor": _factor,
+    "ordered": _factor,
+    "Date": _days,
+    "POSIXct": _seconds,
+    "integer64": _integer64,
+    "haven_labelled": _labelled,
+}

@@ -1,0 +1,145 @@
+"""Large tables in blocks: the numbers, notes and refusals of the reader of whole tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from viewloom.study import StudyError
+from viewloom.study.readers import blocks, files
+from viewloom.study.readers.codes import read_codes
+from viewloom.study.readers.tables import read_table
+from viewloom.study.tables_in_memory import (
+    has_value,
+    in_rows,
+    is_sparse,
+    matrix_of,
+    missing_cells,
+    sparse_frame,
+    with_rows,
+)
+
+N, D = 97, 7
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Blocks of ten rows, of every file."""
+    monkeypatch.setattr(files, "LARGE_TEXT", 0)
+    monkeypatch.setattr(files, "LARGE_CELLS", 0)
+    monkeypatch.setattr(blocks, "BLOCK_CELLS", 10 * (D + 1))
+    seen = []
+    inner = blocks._numbers
+    monkeypatch.setattr(blocks, "_numbers", lambda *args: seen.append(len(args[0])) or inner(*args))
+    return seen
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(50, 9, (N, D)).round(4), columns=[f"x{j}" for j in range(D)])
+    frame = frame.mask(rng.random(frame.shape) < 0.1)
+    frame.iloc[90, 2] = -4.5
+    frame.insert(0, "eid", [f"{i:05d}" for i in range(N)])
+    return frame
+
+
+def write(frame, path):
+    if path.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path, index=False, row_group_size=40)
+    else:
+        frame.to_csv(path, index=False)
+    return path
+
+
+def both(path, monkeypatch, **options):
+    """A table as a whole and in blocks."""
+    found = read_table(path, id="eid", **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "LARGE_TEXT", 2**40)
+        patch.setattr(files, "LARGE_CELLS", 2**40)
+        return read_table(path, id="eid", **options), found
+
+
+@pytest.mark.parametrize("end", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"missing_codes": [-4.5]}, {"columns": ["x[1-4]"], "exclude": ["x3"]}, {"aside": "x6".__eq__}],
+)
+def test_the_same_as_a_whole_table(in_blocks, monkeypatch, table, tmp_path, end, options):
+    whole, found = both(write(table, tmp_path / f"t{end}"), monkeypatch, **options)
+    assert max(in_blocks) < N
+    assert set(found.dtypes) == {np.dtype(np.float32)}
+    assert_allclose(found.to_numpy(), whole.to_numpy(), rtol=1e-6)
+    assert list(found.columns) == list(whole.columns)
+    assert found.index.equals(whole.index)
+    assert list(map(str, found.attrs["notes"])) == list(map(str, whole.attrs["notes"]))
+    assert list(found.attrs["aside"]) == list(whole.attrs["aside"])
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "cell"),
+    [(95, "x2", "high"), (95, "x0", "1,234.5"), (3, "eid", "00004"), (95, "x1", "inf"), (95, "eid", "")],
+)
+def test_the_same_refusals(in_blocks, monkeypatch, table, tmp_path, row, column, cell):
+    table = table.astype(object)
+    table.loc[row, column] = cell
+    path = write(table, tmp_path / "t.csv")
+    with pytest.raises(StudyError) as found:
+        read_table(path, id="eid")
+    monkeypatch.setattr(files, "LARGE_TEXT", 2**40)
+    with pytest.raises(StudyError) as whole:
+        read_table(path, id="eid")
+    assert str(found.value) == str(whole.value)
+
+
+def test_numbers_that_may_be_thousands_in_a_later_block(in_blocks, table, tmp_path):
+    table["x5"] = ["1.234"] * 60 + ["183"] * (N - 60)
+    with pytest.raises(StudyError, match="thousands"):
+        read_table(write(table, tmp_path / "t.csv"), id="eid")
+
+
+def test_dosages_and_decimals_are_not_thousands(in_blocks, monkeypatch, table, tmp_path):
+    table["x5"] = ["1.234"] * 60 + ["1"] * (N - 60)
+    whole, found = both(write(table, tmp_path / "t.csv"), monkeypatch)
+    assert_allclose(found["x5"], whole["x5"], rtol=1e-6)
+
+
+class TestCodes:
+    ROWS = (("1", "I10"), ("1", "E11.9"), ("2", "I10"), ("2", "I10"), ("3", None), ("4", "E11.2"), ("4", " "))
+
+    @pytest.fixture(params=[".csv", ".parquet"])
+    def path(self, request, tmp_path):
+        return write(pd.DataFrame(self.ROWS, columns=["eid", "icd"]), tmp_path / f"t{request.param}")
+
+    def test_presence(self, path):
+        found = read_codes(path, id="eid", code="icd")
+        assert is_sparse(found)
+        assert list(found.columns) == ["E11.2", "E11.9", "I10"]
+        assert found.index.tolist() == ["1", "2", "3", "4"]
+        assert_array_equal(matrix_of(found).toarray(), [[0, 1, 1], [0, 0, 1], [0, 0, 0], [1, 0, 0]])
+        assert "1 row with a code that the subject has already" in str(found.attrs["notes"][0])
+
+    def test_digits_and_patterns(self, path):
+        found = read_codes(path, id="eid", code="icd", digits=3, exclude=["I*"])
+        assert list(found.columns) == ["E11"]
+        assert_array_equal(matrix_of(found).toarray().ravel(), [1, 0, 0, 1])
+
+    def test_refusals(self, path, tmp_path):
+        with pytest.raises(StudyError, match="no code column 'ice'"):
+            read_codes(path, id="eid", code="ice")
+        empty = write(pd.DataFrame({"eid": ["1"], "icd": [""]}), tmp_path / "e.csv")
+        with pytest.raises(StudyError, match="no code in 1 rows"):
+            read_codes(empty, id="eid", code="icd")
+
+
+def test_sparse_tables_like_dense_ones():
+    rng = np.random.default_rng(0)
+    X = (rng.random((9, 4)) < 0.3).astype(np.float32)
+    ids = pd.Index([f"s{i}" for i in range(9)])
+    dense, sparse = pd.DataFrame(X, ids, list("abcd")), sparse_frame(X, ids, list("abcd"))
+    order = pd.Index(["s3", "nobody", "s0"])
+    assert_array_equal(in_rows(sparse, order).toarray(), in_rows(dense, order).fillna(0).to_numpy())
+    assert_array_equal(matrix_of(with_rows(sparse, X[:, 0] > 0)).toarray(), X[X[:, 0] > 0])
+    assert (missing_cells(sparse), has_value(sparse).all()) == (0, True)
