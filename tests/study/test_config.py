@@ -191,7 +191,9 @@ class TestReading:
     def test_formats_kernels_and_options_are_those_that_exist(self):
         view, model, people = (json_schema()["$defs"][name]["properties"] for name in SCHEMAS)
         assert view["format"]["enum"] == list(readers.FORMATS)
-        assert people["format"]["enum"] == ["table", "adnimerge", "tadpole"]
+        assert people["format"]["enum"] == [
+            "table", "cat12-report", "bids", "oasis3", "ukb", "adnimerge", "tadpole",
+        ]  # fmt: skip
         one, each = model["kernel"]["oneOf"]
         assert set(one["enum"]) == set(each["additionalProperties"]["enum"]) == set(KERNELS) - {"precomputed"}
         assert set(model["graph"]["enum"]) == set(GRAPHS)

@@ -294,7 +294,7 @@ class TestFigures:
         paths = write_figures(whole[0], tmp_path / "f", formats=["svg"])
         assert len(paths) == len(listed)
         assert all(path.read_bytes().startswith(b"<?xml") for path in paths)
-        assert {"weights.svg", "importance_vbm.svg", "profiles_fdg.svg"} <= {path.name for path in paths}
+        assert {"weights.svg", "agreement.svg", "objective.svg"} <= {path.name for path in paths}
 
     def test_formats(self, whole, tmp_path):
         paths = write_figures(whole[0], tmp_path, formats=["pdf", "svg", "pdf"], only=["objective"])

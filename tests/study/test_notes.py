@@ -6,9 +6,12 @@ same for every n below `min_cell`; what the owner reads must not.
 
 import ast
 import json
+import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import foreign_files as foreign
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,14 +32,20 @@ from viewloom.study.config.toml import read_study
 from viewloom.study.left_out import LeftOutSites
 from viewloom.study.notes import Breakdown, Count, Note
 from viewloom.study.preparation import Plan, Preparation
-from viewloom.study.readers import plink, ucsffsx
+from viewloom.study.readers import blocks, plink, ucsffsx
 from viewloom.study.readers.adni import read_adnimerge
+from viewloom.study.readers.berkeley import read_pet
+from viewloom.study.readers.cat12 import read_cat12
+from viewloom.study.readers.codes import read_codes
 from viewloom.study.readers.dates import Days
+from viewloom.study.readers.files import open_table
 from viewloom.study.readers.freesurfer import read_stats
+from viewloom.study.readers.images import read_maps
 from viewloom.study.readers.tables import read_long, read_table
 from viewloom.study.reading import ReferenceDates
 from viewloom.study.run import computations, prepare
 from viewloom.study.run.replication import common_views, design_notes, lost_notes
+from viewloom.study.run.sampled import Assessed
 
 MIN_CELL, N = 11, 40
 IDS = [f"s{i:03d}" for i in range(N)]
@@ -99,7 +108,7 @@ def test_no_count_of_a_breakdown_can_be_derived(numbers, min_cell):
         (
             Breakdown(((40, "at 'bl'"), (3, "at 'm06'"))),
             "40 at 'bl', 3 at 'm06'",
-            "≥11 at 'bl', <11 at 'm06'",
+            "at least 11 at 'bl', fewer than 11 at 'm06'",
         ),
     ],
 )
@@ -129,12 +138,35 @@ def of_table(folder, n):
     return read_table(path, id="id", missing_codes=[-9], exclude=["none"]).attrs["notes"]
 
 
+def of_blocks(folder, n):
+    """Missing codes in a table that is read in blocks."""
+    frame = table()
+    frame.iloc[:n, 0] = -9.0
+    path = written(folder, frame)
+    options = {"columns": None, "exclude": None, "aside": None, "notes": []}
+    return blocks.wide_table(open_table(path), path, id="id", codes=[-9], **options).attrs["notes"]
+
+
+def of_rows(folder, n):
+    """Rows that a condition leaves out, and ids that do not match a pattern."""
+    frame = table(["a", "b"], [*(f"sub-{name}" for name in IDS), *(f"x{i}" for i in range(n))])
+    path = written(folder, frame.assign(qc=["Fail"] * n + ["Pass"] * (len(frame) - n)))
+    found = read_table(path, id="id", pattern="sub-(.+)", rows="qc == 'Pass'", exclude=["qc"])
+    return found.attrs["notes"]
+
+
 def of_long(folder, n):
     """Rows equal to another, and values that differ."""
     rows = [(name, "left", 1.0) for name in IDS]
     rows += [(name, "left", 1.0) for name in IDS[:n]] + [(name, "left", 2.0) for name in IDS[:n]]
     path = written(folder, pd.DataFrame(rows, columns=["id", "region", "value"]), index=False)
     return read_long(path, id="id", name="region", value="value", repeats="mean").attrs["notes"]
+
+
+def of_codes(folder, n):
+    """Codes that subjects have twice."""
+    path = written(folder, pd.DataFrame({"id": [*IDS, *IDS[:n]], "icd10": "I10"}), index=False)
+    return read_codes(path, id="id", code="icd10").attrs["notes"]
 
 
 def of_visits(folder, n):
@@ -186,18 +218,63 @@ def of_ucsffsx(folder, n):
     return ucsffsx.read_ucsffsx(written(folder, raw, index=False)).attrs["notes"]
 
 
+def of_pet(folder, n):
+    """Scans that failed, scans of another tracer, and scans without a value of the reference region."""
+    raw = foreign.berkeley(range(1, N + 1)).assign(WHOLECEREBELLUM_SUVR=1.1)
+    raw.loc[: n - 1, "qc_flag"] = 0
+    raw.loc[n : 2 * n - 1, "TRACER"] = "FBB"
+    raw.loc[2 * n : 3 * n - 1, "WHOLECEREBELLUM_SUVR"] = np.nan
+    path = written(folder, raw, index=False)
+    return read_pet(path, tracer="FBP", reference_region="WHOLECEREBELLUM").attrs["notes"]
+
+
 def of_freesurfer(folder, n):
-    """Subjects who lack a file, and directories of the other stream."""
+    """Subjects who lack a file or have another segmentation, and directories of the other stream."""
     for i, name in enumerate([*IDS, *(f"t{i}.long.base" for i in range(n))]):
         stats = folder / name / "stats"
         stats.mkdir(parents=True)
-        (stats / "aseg.stats").write_text(
+        (stats / ("aseg+DKT.stats" if N - n <= i < N else "aseg.stats")).write_text(
             "# Measure EstimatedTotalIntraCranialVol, eTIV, eTIV, 1500000.0, mm^3\n"
-            f"1 17 100 {3000 + i} Left-Hippocampus\n"
+            f"1 17 100 {3000 + i} Left-Hippocampus\n2 1006 100 {1900 + i} ctx-lh-entorhinal\n"
         )
         if i >= n:
-            (stats / "lh.aparc.stats").write_text(f"bankssts 100 700 {1500 + i} 2.5 0.5\n")
+            (stats / "lh.aparc.DKTatlas.stats").write_text(f"entorhinal 100 700 {1500 + i} 2.5 0.5\n")
     return read_stats(folder, hemispheres=["lh"]).attrs["notes"]
+
+
+def of_cat12(folder, n):
+    """Subjects who lack the atlas, reports without TIV, and cells that are infinite."""
+    foreign.cat12(folder, IDS[:n], atlases=["hammers"])
+    foreign.cat12(folder, IDS[n:])
+    for name in IDS[n : 2 * n]:
+        _rewritten(folder / "report" / f"cat_{name}.xml", "<vol_TIV>.*</vol_TIV>", "")
+        _rewritten(folder / "label" / f"catROI_{name}.xml", r"<Vgm>\[[^;]+", "<Vgm>[Inf")
+    return read_cat12(folder, atlas="neuromorphometrics", global_measures=True).attrs["notes"]
+
+
+def _rewritten(path, pattern, text):
+    """The first match of a pattern in a file replaced."""
+    path.write_text(re.sub(pattern, text, path.read_text(), count=1))
+
+
+def of_maps(folder, n):
+    """Maps on another grid, and maps that lack a region."""
+    import nibabel
+
+    foreign.nifti(folder, IDS)
+    for i, name in enumerate(IDS[: 2 * n]):
+        image = nibabel.load(folder / f"{name}.nii.gz")
+        values, affine = image.get_fdata(), image.affine
+        if i < n:
+            values, affine = np.repeat(values, 2, axis=0), affine @ np.diag([0.5, 1, 1, 1])
+        else:
+            values[:, :, 5:] = np.nan
+        nibabel.save(nibabel.Nifti1Image(values, affine), folder / f"{name}.nii.gz")
+    atlas = {name: folder / f"atlas-toy_dseg{end}" for name, end in ATLAS.items()}
+    return read_maps(folder, files="s*", resample=True, cache=False, **atlas).attrs["notes"]
+
+
+ATLAS = {"atlas_image": ".nii.gz", "atlas_labels": ".tsv"}
 
 
 def of_genotypes(folder, n):
@@ -226,10 +303,10 @@ min_site = 10
 """
 
 
-def read_written(folder, a, b, people, more=""):
+def read_written(folder, a, b, people, more="", text=STUDY):
     for name, frame in (("a", a), ("b", b), ("people", people)):
         frame.to_csv(folder / f"{name}.csv")
-    (folder / "study.toml").write_text(STUDY + more)
+    (folder / "study.toml").write_text(text + more)
     return read_study(folder / "study.toml")
 
 
@@ -305,6 +382,22 @@ def _of_controls(frame, people):
     return [*fitted.notes, *fitted.remarks(views, people.assign(site="new"))]
 
 
+def of_levels(folder, n):
+    """Missing codes and missing cells of columns with levels, and new subjects with other levels."""
+    a = table().assign(onset=["gait", "memory"] * (N // 2), fixed="yes", grade=["low", "high"] * (N // 2))
+    a.iloc[:4, 2] = ["rare", "rare", "odd", "odd"]
+    a.iloc[4 : 4 + n, 4] = "-9"
+    people = people_of(IDS).assign(age=np.arange(N) % 7)
+    more = 'missing_codes = [-9]\n[views.a.types]\nfixed = "nominal"\n'
+    text = STUDY.replace('path = "a.csv"\nid = "id"\n', f'path = "a.csv"\nid = "id"\n{more}')
+    data = load(read_written(folder, a, table(["e", "f"], seed=1), people, text=text))
+    fitted = Preparation.fit(data.views, people, Plan(residualise=["age"], residualise_on="all"))
+    a.iloc[20 : 20 + n, 2] = "new"
+    a["grade"] = a["grade"].str.upper()
+    other = load(read_written(folder, a, table(["e", "f"], seed=1), people, text=text))
+    return [*data.notes, *fitted.notes, *fitted.remarks(other.views, people)]
+
+
 def of_cluster(folder, n):
     """Subjects that a rule leaves out, and subjects without the score whose effect is removed."""
     ids = [*IDS, *(f"out{i}" for i in range(n))]
@@ -323,6 +416,11 @@ def of_sites(folder, n):
     return found.notes
 
 
+def of_assessed(folder, n):
+    """Subjects in whom the clusters of very many are assessed."""
+    return Assessed(np.arange(n), None, None, None).notes(N)
+
+
 def of_replication(folder, n):
     """A second cohort with other views and another design, and subjects with other views only."""
     a, ids = table(["a", "b"]), pd.Index([*IDS, *(f"new{i}" for i in range(n))])
@@ -336,32 +434,58 @@ def of_replication(folder, n):
 
 SCENARIOS = [
     of_table,
+    of_blocks,
+    of_rows,
     of_long,
+    of_codes,
     of_visits,
     of_dates,
     of_followup,
     of_adni,
     of_ucsffsx,
+    of_pet,
     of_freesurfer,
+    of_cat12,
     of_genotypes,
     of_study,
     of_ids,
     of_preparation,
+    of_levels,
     of_cluster,
     of_sites,
+    of_assessed,
     of_replication,
 ]
+NEED_NIBABEL = {of_maps: ("study/readers/images.py", "read_maps")}
+SCENARIOS += NEED_NIBABEL if find_spec("nibabel") else []
 ONLY_COLUMNS = [of_genotypes]
+# counts of variants, columns, regions and lines, which are public, and settings; or files of many parts: see
+# the tests of readers
+ELSEWHERE = {
+    ("study/reading.py", "_by_pattern"),
+    ("study/spelling.py", "_notes"),
+    *((f"study/readers/{name}", function) for name, function in [
+        ("files.py", "CellFile.load"), ("rfiles.py", "load_rfile"), ("sheets.py", "_table"),
+        ("genotypes/collecting.py", "Collection.notes"), ("genotypes/harmonising.py", "_note"),
+        ("genotypes/reading.py", "Files.notes"), ("genotypes/reading.py", "_pooled"),
+        ("genotypes/scores.py", "Score._notes"), ("genotypes/scores.py", "_about"),
+        ("bids.py", "labelled"), ("caps.py", "_said"), ("caps.py", "read_caps"), ("caps.py", "read_merged"),
+        ("muse.py", "read_muse"), ("oasis.py", "read_oasis"), ("ukb.py", "_chosen"),
+        ("ukb.py", "_measurements"), ("ukb.py", "_of_instance"), ("ukb.py", "_parts"),
+        ("ukb.py", "_with_arrays"),
+    ]),
+    *([] if find_spec("nibabel") else NEED_NIBABEL.values()),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_small_counts_are_exact_for_the_owner_and_not_shared(scenario, tmp_path):
     made = {}
-    for n in (4, 7):
+    for n in (1, 4, 7):
         (tmp_path / str(n)).mkdir()
         made[n] = scenario(tmp_path / str(n), n)
     shared = {n: [note.shared(MIN_CELL) for note in found] for n, found in made.items()}
-    assert shared[4] == shared[7] != []
+    assert shared[1] == shared[4] == shared[7] != []
     if scenario not in ONLY_COLUMNS:
         small = [note for note in made[7] if note.shared(MIN_CELL) != str(note)]
         assert small
@@ -386,7 +510,8 @@ def test_every_producer_is_reached(tmp_path, monkeypatch):
         scenario(folder, 7)
     missed = {(path.relative_to(SOURCES).as_posix(), name) for path, name in producers() - reached}
     without_counts = ("study/ordering.py", "ordered")
-    assert missed == {("study/run/analysis.py", "analyse"), without_counts}  # warnings: see below
+    warnings = ("study/run/analysis.py", "_clustered")  # see below
+    assert missed == {warnings, without_counts, *ELSEWHERE}
 
 
 def producers():
@@ -412,6 +537,18 @@ def _callers(node, scope):
 # --- from the files to the report ---
 
 
+def test_warnings_of_the_model_do_not_count_subjects():
+    """They are notes of a run, as text: views that few subjects have, without anyone in common."""
+    found = set()
+    for n in (4, 7):
+        who = {name: IDS[:n] if name in "cd" else IDS[n:] for name in "abcd"}
+        views = Views.from_frames({name: table(ids=ids) for name, ids in who.items()})
+        with pytest.warns(UserWarning, match="groups without common samples") as caught:
+            viewloom.KernelMultiviewNMF(2, random_state=0).fit(views)
+        found.add(tuple(str(one.message) for one in caught if "groups" in str(one.message)))
+    assert len(found) == 1
+
+
 def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(computations, "REFITS", 2)
     folder = write_small(tmp_path)
@@ -425,7 +562,7 @@ def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path, monkeypa
     arguments = ["fit", str(folder / "study.toml"), "-o", str(tmp_path / "run"), "--json", "--jobs", "1"]
     run = CliRunner().invoke(app, arguments)
     assert exact in json.loads(run.stdout)["notes"]
-    assert exact in json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
+    assert exact not in json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())["summary"]
     assert "view 'vbm': fewer than 11 subjects without any value left out" in summary["notes"]
     assert any("max_iter" in note for note in summary["notes"])  # a warning of the model

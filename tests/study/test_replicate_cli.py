@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import viewloom as vl
 from viewloom.cli.commands import app
-from viewloom.evaluation import replication
+from viewloom.evaluation.replication import nulls
 from viewloom.study import read_study, write_cohorts
 from viewloom.study.clinical_numbers import confirmed
 from viewloom.study.run import computations
@@ -57,7 +57,7 @@ def cohorts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def replicated(cohorts):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replication, "HALVES", 3)
+        patch.setattr(nulls, "HALVES", 3)
         found = run(
             "replicate", cohorts / "run", cohorts / "second/study.toml", "-o", cohorts / "out", "--jobs", 1
         )
@@ -97,7 +97,7 @@ def test_nothing_that_is_shared_tells_of_single_subjects(replicated):
 
 
 def test_small_clusters_are_not_described(cohorts, tmp_path, monkeypatch):
-    monkeypatch.setattr(replication, "HALVES", 0)
+    monkeypatch.setattr(nulls, "HALVES", 0)
     study = shutil.copytree(cohorts / "second", tmp_path / "second") / "study.toml"
     study.write_text(study.read_text() + "[report]\nmin_cell = 1000\n")
     found = run("replicate", cohorts / "run", study, "--jobs", 1, "--json")
@@ -202,7 +202,9 @@ def test_sites_left_out_are_in_metrics_and_report(cohorts):
     counts = people["site"].value_counts()
     assert {row["site"] for row in sites} <= set(counts.index[counts >= 11])
     for row in sites:
-        assert sum(row["cluster_sizes"]) == row["subjects"]
+        sizes = [size for size in row["cluster_sizes"] if isinstance(size, int)]
+        assert all(size >= 11 for size in sizes)
+        assert sum(sizes) == row["subjects"] or len(sizes) <= len(row["cluster_sizes"]) - 2
         assert -1.0 <= row["agreement"] <= 1.0
     page = (cohorts / "run" / "report.html").read_text(encoding="utf-8")
     assert "Sites left out in turn" in page

@@ -18,6 +18,7 @@ from viewloom.study import readers
 from viewloom.study.config.schema import Participants, Study, View
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers.visits import COLUMNS as VISIT_COLUMNS
+from viewloom.study.tables_in_memory import is_sparse, numeric_columns, values_of
 from viewloom.study.wording import folded
 
 Array = np.ndarray
@@ -31,6 +32,7 @@ ORDERED_LEVELS = 10  # from this number of values on, numbers are compared by or
 CHANCE = 0.01  # probability that a column of a study is set aside by mistake
 FIRST_ROWS = 60  # rows that rule most columns out before all rows are compared
 ROUNDING = 1e-9  # share of a column's range
+MOST_COMPARED = 20_000  # rows in which columns of two views are compared
 SAME = 1e-4  # standard deviations by which copies may differ through rounding
 MOST_NAMED = 6  # columns in a note
 ROW_NUMBERS, SERIES = "row numbers", "a number series in the order of the rows"
@@ -65,7 +67,11 @@ def _named_under(key: str) -> str:
 def _keys(source: Participants | View, block: str) -> Why:
     """The id, visit and date columns of a source."""
     default = getattr(readers.FORMATS[source.format].options.get("id"), "default", None)
-    given = {"id": source.id or default, "visit_column": source.visit_column, "date": source.date}
+    given = {
+        "id": source.options.get("id") or default,
+        "visit_column": source.visit_column,
+        "date": source.date,
+    }
     return {folded(name): f"{key} of {block}" for key, name in given.items() if isinstance(name, str)}
 
 
@@ -82,7 +88,10 @@ def counters(frame: pd.DataFrame) -> Why:
     >>> counters(pd.DataFrame({"no": range(1, 13), "volume": [3.1, 2.9] * 6}, ids))
     {'no': 'row numbers'}
     """
-    X, orders = frame.to_numpy(dtype=float), (np.arange(len(frame)), _by_id(frame.index))
+    if is_sparse(frame):
+        return {}
+    frame = numeric_columns(frame)
+    X, orders = values_of(frame), (np.arange(len(frame)), _by_id(frame.index))
     likely = [_narrowed(in_order, X, order) for order in orders]
     found: Why = {}
     for j in np.unique(np.concatenate([*likely, _narrowed(_distinct_integers, X, orders[0])])):
@@ -98,7 +107,10 @@ def counters(frame: pd.DataFrame) -> Why:
 
 def sorted_by(frame: pd.DataFrame) -> list[str]:
     """Columns that the rows are sorted by, without ties, apart from row numbers."""
-    X = frame.to_numpy(dtype=float)
+    if is_sparse(frame):
+        return []
+    frame = numeric_columns(frame)
+    X = values_of(frame)
     found = _narrowed(in_order, X, np.arange(len(X)))
     return [str(frame.columns[j]) for j in found if (~np.isnan(X[:, j])).sum() >= LEAST_ROWS]
 
@@ -187,8 +199,10 @@ def copies(frame: pd.DataFrame, people: pd.DataFrame, roles: Mapping[str, str]) 
     and a coarser coding of the diagnosis or the site is a copy, too. Agreement that is likely by chance does
     not make a copy.
     """
+    if is_sparse(frame):
+        return {}
     shared = frame.index.intersection(people.index)
-    X = frame.loc[shared].to_numpy(dtype=float)
+    X = values_of(frame if len(shared) == len(frame) else frame.loc[shared])
     surprise = log(max(X.shape[1], 1) * max(len(roles), 1) / CHANCE)
     found: Why = {}
     for column, role in roles.items():
@@ -283,10 +297,14 @@ def shared_columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[Note]:
 
 def _n_shared(one: pd.DataFrame, other: pd.DataFrame) -> int:
     """Number of columns that two tables have in common, among their common subjects."""
+    if is_sparse(one) or is_sparse(other):
+        return 0
     ids = one.index.intersection(other.index)
     if len(ids) < LEAST_ROWS:
         return 0
-    left, right = (_profiles(frame.loc[ids].to_numpy(dtype=float)) for frame in (one, other))
+    if len(ids) > MOST_COMPARED:  # columns that are equal up to scale are so in any rows
+        ids = ids[np.linspace(0, len(ids) - 1, MOST_COMPARED).astype(int)]
+    left, right = (_profiles(numeric_columns(frame.loc[ids]).to_numpy(dtype=float)) for frame in (one, other))
     probe = np.random.default_rng(0).standard_normal(len(ids))
     keys = [np.abs(probe @ profiles) for profiles in (left, right)]
     order, slack = np.argsort(keys[1]), 3.0 * SAME * np.sqrt(len(ids))

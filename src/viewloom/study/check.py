@@ -14,16 +14,18 @@ from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.cohort import StudyData, join, read_tables
+from viewloom.study.compute import model_settings
 from viewloom.study.config.schema import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.followup import LaterVisit, read_followup, visit_notes
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.joining import Tables, constant_columns
 from viewloom.study.left_out import check_sites
-from viewloom.study.levels import described
+from viewloom.study.levels import described, described_types
 from viewloom.study.notes import Note, count_note
 from viewloom.study.ordering import check_order
 from viewloom.study.preparation.fitted import Plan, Preparation
+from viewloom.study.tables_in_memory import among, missing_cells
 
 NOT_GIVEN = "not given"
 
@@ -61,6 +63,9 @@ class Check:
     groups : DataFrame
         Subjects by diagnosis (rows) and by what the rules of [cluster] make of them (columns): clustered,
         reference, left out. Empty without rules.
+    types : DataFrame
+        Per column of a view that has levels: its type, levels, and where the type comes from; see
+        `levels.described_types`.
     """
 
     name: str
@@ -75,6 +80,7 @@ class Check:
     notes: list[Note]
     problems: list[str]
     groups: pd.DataFrame = field(default_factory=pd.DataFrame)
+    types: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def ok(self) -> bool:
@@ -164,13 +170,14 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
 def _prepared(study: Study, everyone: StudyData) -> Prepared:
     """The study prepared, with an empty check; `StudyError` if the model or the report cannot use it."""
     plan, clustered = Plan(**study.plan), everyone.clustered
-    preparation = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
+    fitted = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
+    preparation = fitted.with_variants(everyone.variants)
     together = preparation.transform(everyone.views, everyone.participants)
     rows = np.ones(len(together), dtype=bool) if clustered is None else clustered
     alone = bool(rows.all())  # nobody is reference
     data, views = (everyone, together) if alone else (everyone.of(rows), together[rows])
     try:
-        KernelMultiviewNMF(**study.model.settings).check_input(views)
+        KernelMultiviewNMF(**model_settings(study, len(views))).check_input(views)
     except ValueError as error:
         raise StudyError(str(error)) from None
     _check_survival(study, data)
@@ -225,7 +232,7 @@ def describe(study: Study, tables: Tables, preparation: Preparation | None = Non
     """Describe the tables of the clustered subjects, and their preparation where that succeeded."""
     selection, tables = tables.selection, tables.clustered
     present = pd.DataFrame(
-        {name: tables.ids.isin(frame.index) for name, frame in tables.frames.items()}, index=tables.ids
+        {name: among(tables.ids, frame.index) for name, frame in tables.frames.items()}, index=tables.ids
     )
     constant = {name: _constant(frame) for name, frame in tables.frames.items()}
     sites = _sites(_labels(tables, study, "site"), present)
@@ -243,6 +250,7 @@ def describe(study: Study, tables: Tables, preparation: Preparation | None = Non
         notes=[*tables.notes, *(unprepared if preparation is None else preparation.notes)],
         problems=tables.problems,
         groups=pd.DataFrame() if selection is None else selection.groups,
+        types=described_types(tables.frames, study.report.min_cell),
     )
 
 
@@ -257,8 +265,8 @@ def _views(tables: Tables, study: Study, constant: dict[str, list[str]]) -> pd.D
             "format": study.views[name].format,
             "subjects": len(frame),
             "features": frame.shape[1],
-            "missing": int(frame.isna().to_numpy().sum()),
-            "missing_share": float(frame.isna().to_numpy().mean()) if frame.size else 0.0,
+            "missing": missing_cells(frame),
+            "missing_share": missing_cells(frame) / frame.size if frame.size else 0.0,
             "constant": len(constant[name]),
         }
         for name, frame in tables.frames.items()
@@ -304,7 +312,7 @@ def _constant_notes(constant: dict[str, list[str]]) -> Iterator[Note]:
 def _site_notes(sites: pd.DataFrame, study: Study) -> Iterator[Note]:
     """Sites that are too small to be harmonised."""
     least = study.preparation.min_site
-    small = int((sites["subjects"] < least).sum())
+    small = int((sites.iloc[:, 0] < least).sum())  # a view may be called subjects, too
     if study.preparation.harmonise != "none":
         text = f"with fewer than {least} subjects (min_site) not harmonised"
         yield from count_note(small, "site", text=text, public=True)

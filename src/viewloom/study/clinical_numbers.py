@@ -13,6 +13,7 @@ import pandas as pd
 
 from viewloom.clinical import Known, associations, described
 from viewloom.clinical.findings import holm
+from viewloom.data.views import Views
 from viewloom.study.results import Roles
 
 Array = np.ndarray
@@ -23,7 +24,12 @@ ALPHA = 0.05
 
 
 def clinical_numbers(
-    labels: Array, participants: pd.DataFrame | None, roles: Roles, min_cell: int, n_clusters: int
+    labels: Array,
+    participants: pd.DataFrame | None,
+    roles: Roles,
+    min_cell: int,
+    n_clusters: int,
+    views: Views | None = None,
 ) -> dict[str, Any]:
     """Associations of clinical variables with clusters, and how far clusters deviate from all subjects.
 
@@ -33,18 +39,20 @@ def clinical_numbers(
     participants : DataFrame or None
     roles : Roles
     min_cell, n_clusters : int
+    views : Views, optional
+        The views that were clustered, to mark variables that were used for clustering.
 
     Returns
     -------
     dict
-        ``associations``: one dict per variable with ``variable``, ``kind``, ``test``, ``effect``, ``p`` and
-        ``q``. ``deviations``: by variable and value, one number per cluster, None where it is unknown or
-        small counts hide it: the difference of means in standard deviations, or the difference of shares.
+        ``associations``: one dict per variable with ``variable``, ``kind``, ``test``, ``effect``, ``p``,
+        ``q`` and ``note``; p and q are NaN for variables that were used for clustering. ``deviations``: by
+        variable and value, one number per cluster, None where it is unknown or small counts hide it: the
+        difference of means in standard deviations, or the difference of shares.
     """
-    people, codes = _variables(participants, roles, len(labels))
-    compared = associations(labels, people, categorical=codes)
-    columns = ["variable", "kind", "test", "effect", "p", "q"]
-    few = [name for name in people if not _has_many_levels(people[name], name in codes)]
+    people, codes, few = clinical_variables(participants, roles, len(labels))
+    compared = associations(labels, people, categorical=codes, views=views)
+    columns = ["variable", "kind", "test", "effect", "p", "q", "note"]
     table = described(labels, people[few], categorical=codes, min_cell=min_cell)
     return {
         "associations": compared[columns].to_dict("records"),
@@ -52,13 +60,17 @@ def clinical_numbers(
     }
 
 
-def _variables(participants: pd.DataFrame | None, roles: Roles, n: int) -> tuple[pd.DataFrame, list[str]]:
-    """Clinical variables, without the site, and those of them that are codes."""
+def clinical_variables(
+    participants: pd.DataFrame | None, roles: Roles, n: int
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Clinical variables without the site, those of them that are codes, and those that are described."""
     names = dict.fromkeys([roles.diagnosis, *roles.outcomes, *roles.covariates])
     if participants is None:
-        return pd.DataFrame(index=range(n)), []
+        return pd.DataFrame(index=range(n)), [], []
     chosen = [name for name in names if name is not None and name in participants]
-    return participants[chosen], [name for name in chosen if name == roles.diagnosis]
+    codes = [name for name in chosen if name == roles.diagnosis]
+    few = [name for name in chosen if not _has_many_levels(participants[name], name in codes)]
+    return participants[chosen], codes, few
 
 
 def _has_many_levels(column: pd.Series, is_code: bool) -> bool:
@@ -80,10 +92,12 @@ def deviations(table: pd.DataFrame, n_clusters: int) -> dict[str, dict[str, list
 
 
 def _deviation(cell: Any, everyone: Any, is_mean: bool) -> float | None:
+    """The deviation of a cluster; that of means is computed from what is shown of them."""
     if not (isinstance(cell, Known) and isinstance(everyone, Known)):
         return None
     if is_mean:
-        return (cell.value - everyone.value) / everyone.spread if everyone.spread else None
+        spread = 0.0 if everyone.spread is None else round(float(everyone.spread), everyone.decimals)
+        return (cell.order - everyone.order) / spread if spread > 0.0 else None
     if cell.share is None or everyone.share is None:
         return None
     return cell.share - everyone.share
@@ -107,9 +121,12 @@ def confirmed(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> pd.
     known = [earlier.get(name, {}) for name in table["variable"]]
     table["first_effect"] = [row.get("effect", np.nan) for row in known]
     table["first_q"] = [row.get("q", np.nan) for row in known]
-    tested = (table["first_q"] < ALPHA).to_numpy() if first is not None else np.ones(len(table), dtype=bool)
+    p = table["p"].to_numpy(dtype=float)
+    tested = np.isfinite(p) & np.array(
+        [first is None or (q is not None and q < ALPHA) for q in table["first_q"]], dtype=bool
+    )
     adjusted = np.full(len(table), np.nan)
-    adjusted[tested] = holm(table["p"].to_numpy(dtype=float)[tested])
+    adjusted[tested] = holm(p[tested])
     table["p_holm"] = adjusted
     before = (first or {}).get("deviations", {})
     table["direction"] = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,16 @@ from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
 from viewloom.study.readers.dates import Reference
-from viewloom.study.reading import read_participants, read_rule_columns, read_view, reference_dates
+from viewloom.study.readers.genotypes.panel import Panel
+from viewloom.study.reading import (
+    ATTACHED,
+    read_participants,
+    read_rule_columns,
+    read_view,
+    reference_dates,
+)
 from viewloom.study.selecting import CLUSTERED, REFERENCE, select
+from viewloom.study.tables_in_memory import among, in_rows, is_sparse
 
 __all__ = ["StudyData", "input_hashes", "load", "read_tables"]
 
@@ -44,6 +52,8 @@ class StudyData:
         SHA-256 of every input, by its path relative to the study file.
     clustered : (n,) bool array or None
         Who is clustered; the others are reference. None: everyone.
+    variants : dict of str to Panel
+        By view of genotypes, its variants and alleles.
     """
 
     views: Views
@@ -51,6 +61,7 @@ class StudyData:
     notes: list[Note]
     inputs: dict[str, str]
     clustered: np.ndarray | None = None
+    variants: dict[str, Panel] = field(default_factory=dict)
 
     def of(self, rows: np.ndarray) -> StudyData:
         """The data of some subjects, by a mask."""
@@ -71,6 +82,7 @@ def load(
         each.
     needed : dict of str to collection of str, optional
         By view, the columns that a model was fitted on. They are features, whatever the study names them as.
+        Of genotypes, the `Panel` of their variants, whose alleles are counted as there.
 
     Returns
     -------
@@ -99,12 +111,23 @@ def join(study: Study, tables: Tables) -> StudyData:
     if tables.problems:
         raise StudyError("\n".join(tables.problems))
     ids, people = tables.ids, tables.participants
-    views = Views(
-        {name: frame.reindex(ids) for name, frame in tables.frames.items()}, ids=ids, allow_nan=True
-    )
-    chosen = None if tables.selection is None else ids.isin(tables.selection.of(CLUSTERED))
+    frames = {name: in_rows(frame, ids) for name, frame in tables.frames.items()}
+    views = with_sparse(Views(frames, ids=ids, allow_nan=True), tables.frames, ids)
+    chosen = None if tables.selection is None else among(ids, tables.selection.of(CLUSTERED))
     people = None if people is None else people.reindex(ids)
-    return StudyData(views, people, tables.notes, input_hashes(study), chosen)
+    found = {name: frame.attrs.get(ATTACHED) for name, frame in tables.frames.items()}
+    variants = {name: panel for name, panel in found.items() if panel is not None}
+    return StudyData(views, people, tables.notes, input_hashes(study), chosen, variants)
+
+
+def with_sparse(views: Views, frames: Mapping[str, pd.DataFrame], ids: pd.Index) -> Views:
+    """Views that know which subjects have each sparse view, and its features."""
+    present, features = views.present.copy(), dict(views.feature_names)
+    for a, name in enumerate(views.names):
+        if is_sparse(frames[name]):
+            present[:, a] = among(ids, frames[name].index)
+            features[name] = np.asarray([str(column) for column in frames[name].columns], dtype=object)
+    return views.replaced(present=present, feature_names=features)
 
 
 def read_tables(
@@ -139,6 +162,7 @@ def read_tables(
                 elsewhere=elsewhere | by_rules,
                 needed=wanted,
                 reference=reference,
+                name=name,
             )
     if study.participants is not None:
         with _collecting(problems, "participants"):

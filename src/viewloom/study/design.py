@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
 from viewloom.clinical import as_categories, as_numbers
+from viewloom.data.mixed import numeric_part
 from viewloom.data.views import Views
 
 Array = np.ndarray
@@ -161,7 +162,7 @@ def mean_feature(views: Views, signs: Mapping[str, Array]) -> Array:
     means = np.full((len(views), len(signs)), np.nan)
     for j, (name, sign) in enumerate(signs.items()):
         rows = views.rows(views.index(name))
-        X = np.asarray(views[name])[rows]
+        X = np.asarray(numeric_part(views[name]))[rows]
         spread = X.std(axis=0)
         Z = (X - X.mean(axis=0)) / np.where(spread > TINY, spread, np.inf)
         means[rows, j] = Z @ sign / max(len(sign), 1)
@@ -180,7 +181,7 @@ def signs_from_controls(views: Views, controls: Views, names: Sequence[str]) -> 
 
 
 def _mean(views: Views, name: str) -> Array:
-    return np.asarray(np.asarray(views[name])[views.rows(views.index(name))].mean(axis=0))
+    return np.asarray(np.asarray(numeric_part(views[name]))[views.rows(views.index(name))].mean(axis=0))
 
 
 def severity_outcomes(participants: pd.DataFrame | None, outcomes: Sequence[str]) -> list[str]:

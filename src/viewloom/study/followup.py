@@ -162,7 +162,7 @@ def _frames(
     frames, fixed = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
     for prepared in preparation.views:
         view, name = study.views[prepared.name], prepared.name
-        more["needed"] = set(prepared.features)
+        more["needed"] = prepared.needed
         more["elsewhere"] = named_elsewhere(study) | named_by_rules(study, name)
         if visit_rule(view) is not None:
             try:

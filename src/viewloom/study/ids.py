@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
+VISIT = "visit"  # the group of a pattern that has the visit
+MOST_PATTERN = 300  # characters
+MATCHED_LEAST = 0.5  # share of ids that a pattern must match
 DOUBLED = re.compile(r"(.+)_\1")  # FID_IID of a file whose families are individuals
 SESSION = re.compile(r"_ses-[0-9a-z]+$", re.IGNORECASE | re.ASCII)
 SUBJECT = re.compile(r"^sub-", re.IGNORECASE)
@@ -74,6 +77,34 @@ def styles_of(ids: Iterable[object]) -> list[str]:
     """All styles, the most likely first for these ids: "adni" before "bids" where there are PTIDs."""
     adni = any(PTID.search(str(id)) for id in ids)
     return sorted(STYLES, key=["exact", "adni" if adni else "bids"].__contains__, reverse=True)
+
+
+def pattern_problem(pattern: str) -> str | None:
+    r"""Why a text is not a pattern of ids: a regular expression with one group, and perhaps one of visits.
+
+    >>> pattern_problem(r"sub-(OAS\d+)"), pattern_problem("sub")
+    (None, 'needs one group in parentheses, which is the id')
+    """
+    if len(pattern) > MOST_PATTERN:
+        return f"has more than {MOST_PATTERN} characters"
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return "is not a valid regular expression"
+    if compiled.groups - len(set(compiled.groupindex) & {VISIT}) != 1:
+        return "needs one group in parentheses, which is the id"
+    return None
+
+
+def extracted(ids: pd.Series, pattern: str) -> pd.DataFrame:
+    r"""The parts of ids that a pattern names: columns id and, where it has that group, visit.
+
+    >>> extracted(pd.Series(["OAS1_MR_d0129", "phantom"]), r"(OAS\d+)_MR_(?P<visit>d\d+)").values.tolist()
+    [['OAS1', 'd0129'], [nan, nan]]
+    """
+    found = ids.str.extract(pattern)
+    names = [VISIT if name == VISIT else "id" for name in found.columns]
+    return found.set_axis(names, axis=1)
 
 
 def _exact(text: str) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pandas as pd
 
+from viewloom.data.mixed import coded
 from viewloom.data.naming import listed
 from viewloom.study.aside import copies, in_full, shared_columns, without
 from viewloom.study.config.schema import Study
@@ -14,6 +16,7 @@ from viewloom.study.ids import best_style, canonical_ids, styles_of
 from viewloom.study.notes import Note, count_note
 from viewloom.study.reading import column_names, file_names, none_left
 from viewloom.study.selecting import CLUSTERED, Selection
+from viewloom.study.tables_in_memory import among, is_sparse, with_rows
 from viewloom.study.wording import nearest
 
 LEAST_PER_CLUSTER = 2  # subjects
@@ -45,7 +48,7 @@ class Tables:
     problems: list[str] = field(default_factory=list)
     selection: Selection | None = None
 
-    @property
+    @cached_property
     def ids(self) -> pd.Index:
         """Subjects with at least one view, sorted."""
         return _union(frame.index for frame in self.frames.values())
@@ -65,9 +68,7 @@ class Tables:
 
 def _of_subjects(frame: pd.DataFrame, ids: pd.Index) -> pd.DataFrame:
     """Some rows of a table, with its attributes."""
-    kept = frame.loc[frame.index.isin(ids)]
-    kept.attrs = frame.attrs
-    return kept
+    return with_rows(frame, among(frame.index, ids))
 
 
 def join_notes(tables: Tables, study: Study) -> Iterator[Note]:
@@ -121,7 +122,11 @@ def constant_columns(frame: pd.DataFrame) -> pd.Series:
     >>> constant_columns(pd.DataFrame({"a": [1.0, None, 1.0], "b": [1.0, 2.0, 3.0]})).to_dict()
     {'a': True, 'b': False}
     """
-    return frame.max() == frame.min()
+    if is_sparse(frame):
+        counts = [frame.iloc[:, j].array.npoints for j in range(frame.shape[1])]
+        return pd.Series([count in (0, len(frame)) for count in counts], frame.columns)
+    codes = coded(frame)
+    return codes.max() == codes.min()
 
 
 def _poor_views(tables: Tables, study: Study) -> Iterator[str]:
@@ -156,7 +161,7 @@ def _few_subjects(tables: Tables, study: Study) -> Iterator[str]:
 def _no_common_subject(tables: Tables, study: Study) -> Iterator[str]:
     """Participants that have no subject in common with the views."""
     ids, people = tables.ids, tables.participants
-    if people is not None and len(ids) and not ids.isin(people.index).any():
+    if people is not None and len(ids) and not among(ids, people.index).any():
         yield f"the views have no subject in common with participants{_way_out(ids, people.index)}"
 
 
@@ -182,7 +187,7 @@ def _islands(frames: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
     """Views that are linked to the first one by common subjects, and the others."""
     apart = list(frames)
     together, seen = apart[:1], _union(frames[name].index for name in apart[:1])
-    while linked := [name for name in apart if frames[name].index.isin(seen).any()]:
+    while linked := [name for name in apart if among(frames[name].index, seen).any()]:
         together += [name for name in linked if name not in together]
         apart = [name for name in apart if name not in linked]
         seen = _union(frames[name].index for name in together)
@@ -190,7 +195,8 @@ def _islands(frames: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
 
 
 def _union(indices: Iterable[pd.Index]) -> pd.Index:
-    return pd.Index(sorted({subject for index in indices for subject in index}), dtype=str, name="id")
+    found = {subject for index in indices for subject in index.to_numpy(dtype=object).tolist()}
+    return pd.Index(sorted(found), dtype=str, name="id")
 
 
 def _way_out(a: pd.Index, b: pd.Index) -> str:

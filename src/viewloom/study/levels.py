@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.clinical.suppression import suppressed
 from viewloom.study.config.schema import Participants
+from viewloom.study.errors import StudyError
 from viewloom.study.wording import counted, quoted
 
 FAMILIES = (  # spellings of one level; numbers are not among them
@@ -27,6 +28,8 @@ FAMILIES = (  # spellings of one level; numbers are not among them
 )
 MOST_LEVELS = 20  # of a text covariate; with more it is likely a date or a name
 CATEGORIES, NUMBERS = "categories", "numbers"
+DIFFERENT = {"levels": "categorical = ['{name}']", "types": "types = {{ '{name}' = 'nominal' }}"}
+TYPE_COLUMNS = ["view", "column", "type", "levels", "missing", "source"]
 COLUMNS = ["role", "type", "known", "missing", "levels", "lowest", "highest", "step"]
 
 
@@ -63,26 +66,52 @@ def _both_coded_and_spelt(labels: Iterable[str | None]) -> list[str]:
     return levels if words and any(np.isfinite(as_numbers(levels))) else []
 
 
-def spelling_problems(column: pd.Series) -> Iterator[str]:
-    """Levels of a column with several spellings, and the setting that merges them."""
+def spelling_problems(column: pd.Series, key: str = "levels") -> Iterator[str]:
+    """Levels of a column with several spellings, and the setting that merges them.
+
+    The `key` is that of the block: ``levels`` of [participants], or ``types`` of a view.
+    """
     name, labels = str(column.name), as_categories(column)
     many = len(set(labels)) > MOST_LEVELS
-    found = respelt(labels)
+    found, different = respelt(labels), DIFFERENT[key].format(name=name)
+    where = " under [participants]" if key == "levels" else ""
     if found and many:  # they may be ids
         yield f"column {name!r} has {counted(len(found), 'level')} with several spellings; use one each."
     elif found:
         spellings = "; ".join(map(quoted, found))
         same = ", ".join(f"'{first}' = {others}" for first, *others in found)
+        to = " to [participants]" if key == "levels" else ""
         yield (
-            f"column {name!r} has several spellings of one level: {spellings}; add to [participants] "
-            f"levels = {{ '{name}' = {{ {same} }} }}, or categorical = ['{name}'] if they differ."
+            f"column {name!r} has several spellings of one level: {spellings}; add{to} "
+            f"{key} = {{ '{name}' = {{ {same} }} }}, or {different} if they differ."
         )
     elif (levels := _both_coded_and_spelt(labels)) and not many:
         yield (
             f"column {name!r} mixes codes and words: {quoted(levels)}; state which are the same with "
-            f"levels = {{ '{name}' = {{ ... }} }} under [participants], or set categorical = "
-            f"['{name}'] if all differ."
+            f"{key} = {{ '{name}' = {{ ... }} }}{where}, or set {different} if all differ."
         )
+
+
+def levelled(frame: pd.DataFrame) -> list[str]:
+    """Columns that have levels."""
+    return [str(name) for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)]
+
+
+def with_common_levels(frames: list[pd.DataFrame]) -> list[pd.DataFrame]:
+    """Tables whose columns with levels have the levels of all tables, so that rows can be concatenated."""
+    names = {name: frame[name].cat.ordered for frame in frames for name in levelled(frame)}
+    for name, ordered in names.items():
+        parts = [frame[name] for frame in frames if name in frame]
+        if not all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
+            raise StudyError(f"column {name!r} has levels in one file and numbers in another; set types.")
+        union = list(dict.fromkeys(level for part in parts for level in part.cat.categories))
+        if ordered and any(list(part.cat.categories) != union for part in parts):
+            raise StudyError(f"the files order the levels of column {name!r} differently; set types.")
+        frames = [
+            frame.assign(**{name: frame[name].cat.set_categories(union)}) if name in frame else frame
+            for frame in frames
+        ]
+    return frames
 
 
 def with_levels(frame: pd.DataFrame, people: Participants) -> pd.DataFrame:
@@ -141,12 +170,35 @@ def described(participants: pd.DataFrame | None, people: Participants | None, mi
     return table.rename_axis("column")
 
 
-def _levels(column: pd.Series, min_cell: int) -> dict[str, Any]:
+def described_types(frames: Mapping[str, pd.DataFrame], min_cell: int) -> pd.DataFrame:
+    """Describe every column of views that has levels, without data on individual subjects.
+
+    Returns
+    -------
+    DataFrame
+        One row per column: view, column, type (binary, ordinal or nominal), levels with their counts, missing
+        cells, and source: where the type comes from (study.toml, the file, or text that was taken for
+        nominal).
+    """
+    rows = []
+    for view, frame in frames.items():
+        sources = frame.attrs.get("types", {})
+        for name in levelled(frame):
+            column = frame[name]
+            order = [str(level) for level in column.cat.categories]
+            levels = _levels(column, min_cell, order)["levels"]
+            kind = "ordinal" if column.cat.ordered else "binary" if column.nunique() == 2 else "nominal"
+            source = sources.get(str(name), "file")
+            rows.append([view, str(name), kind, levels, int(column.isna().sum()), source])
+    return pd.DataFrame(rows, columns=pd.Index(TYPE_COLUMNS))
+
+
+def _levels(column: pd.Series, min_cell: int, order: list[str] | None = None) -> dict[str, Any]:
     """Levels with their counts, small ones hidden; only their number if there are many."""
     counts = Counter(label for label in as_categories(column) if label is not None)
     if len(counts) > MOST_LEVELS:
         return {"levels": f"{len(counts)} levels"}
-    levels = sorted(counts)
+    levels = sorted(counts) if order is None else [level for level in order if level in counts]
     table = suppressed(pd.DataFrame({"n": [counts[level] for level in levels]}), min_cell)
     shown = zip(levels, table["n"].tolist(), strict=True)
     return {"levels": ", ".join(f"{level} ({n})" for level, n in shown)}

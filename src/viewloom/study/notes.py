@@ -13,8 +13,6 @@ import pandas as pd
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
 from viewloom.study.wording import counted
 
-SIGNS = {"<": "fewer than", ">": "more than"}
-
 
 @dataclass(frozen=True)
 class Count:
@@ -58,7 +56,7 @@ class Count:
         shown = shown_count(self.number, self.total, min_cell)
         if self.public or not isinstance(shown, Hidden):
             return str(self)
-        return f"{SIGNS[shown.sign]} {shown.bound}{self._rest}"
+        return f"{shown.words}{self._rest}"
 
     @property
     def _rest(self) -> str:
@@ -80,7 +78,7 @@ class Breakdown:
     --------
     >>> visits = Breakdown(((50, "at 'bl'"), (20, "at 'm06'"), (3, "at 'm12'")))
     >>> str(visits), visits.shared(11)
-    ("50 at 'bl', 20 at 'm06', 3 at 'm12'", "50 at 'bl', ≥11 at 'm06', <11 at 'm12'")
+    ("50 at 'bl', 20 at 'm06', 3 at 'm12'", "50 at 'bl', at least 11 at 'm06', fewer than 11 at 'm12'")
     """
 
     counts: tuple[tuple[int, str], ...]
@@ -91,7 +89,8 @@ class Breakdown:
     def shared(self, min_cell: int) -> str:
         """The counts without small ones, and without those from which small ones could be derived."""
         shown = shown_counts(pd.DataFrame([[number for number, _ in self.counts]]), min_cell).iloc[0]
-        return ", ".join(f"{number} {kind}" for number, (_, kind) in zip(shown, self.counts, strict=True))
+        texts = [number.words if isinstance(number, Hidden) else str(number) for number in shown]
+        return ", ".join(f"{text} {kind}" for text, (_, kind) in zip(texts, self.counts, strict=True))
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,20 @@ from viewloom.study import levels, readers, sentinels
 from viewloom.study.aside import aside_note, counters, in_full, sorted_by, without
 from viewloom.study.config.schema import Participants, View
 from viewloom.study.errors import StudyError
-from viewloom.study.ids import canonical_ids, count_unknown
+from viewloom.study.ids import canonical_ids, count_unknown, extracted
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.dates import Days, Reference, days_of
+from viewloom.study.readers.frames import matches
+from viewloom.study.readers.mixed import BY_STUDY, CONTINUOUS, INFERRED, NOMINAL, Types
+from viewloom.study.readers.shaping import check_matched
+from viewloom.study.spelling import names_from, spelled_as
+from viewloom.study.tables_in_memory import has_value, is_sparse, numeric_columns, values_of, with_rows
 from viewloom.study.wording import counted, folded, nearest
 
 CHECK = "check visit and missing_codes"
-LEARNED = ("min_maf", "min_call_rate")  # options that choose columns by their values
+LEARNED = ("min_maf", "min_call_rate", "min_info", "ld_prune")  # options that choose columns by their values
+OF_MODEL = ("max_absent", "sample", "field")  # options of genotypes that do not choose variants
+ATTACHED = "variants"  # panel of the variants of a view, among the attributes of its frame
 
 
 def read_view(
@@ -37,6 +44,7 @@ def read_view(
     elsewhere: Mapping[str, str] | None = None,
     needed: Collection[str] = (),
     reference: Reference | None = None,
+    name: str | None = None,
 ) -> pd.DataFrame:
     """Read a view; subjects without any value are left out.
 
@@ -54,23 +62,29 @@ def read_view(
         Columns that are always features, since a model was fitted on them.
     reference : Reference, optional
         Dates of the participants; see `reference_dates`.
+    name : str, optional
+        Name of the view, by which `columns_from` finds the view of another study.
 
     Returns
     -------
     DataFrame
-        ``attrs["aside"]`` has the columns that were set aside, and the reasons.
+        ``attrs["aside"]`` has the columns that were set aside, and the reasons; ``attrs["variants"]``, of
+        genotypes, the panel of their variants.
     """
-    features = Features(view, elsewhere or {}, needed, training, reference)
+    features = Features(view, elsewhere or {}, needed, training, reference, name)
     parts = [_matched(features.read(path), match, file_names(view)) for path in _sources(view)]
     frame = _together(parts, view)
-    problems = list(_code_problems(view, frame))
+    problems = [*_code_problems(view, numeric_columns(frame)), *_level_problems(view, frame)]
+    if training:
+        _check_types(view, frame)
     if problems:
         raise StudyError("\n".join(problems))
-    seen = frame.notna().any(axis=1)
+    seen = has_value(frame)
     absent = count_note(int((~seen).sum()), "subject without any value", "subjects without any value")
-    doubts = sentinels.doubts(frame, view.missing_codes) if _has_codes(view) else []
-    notes = [*frame.attrs["notes"], *absent, *doubts]
-    return _noted(_transformed(frame[seen], view), notes, frame.attrs["aside"])
+    doubts = sentinels.doubts(numeric_columns(frame), view.missing_codes) if _has_codes(view) else []
+    notes = [*frame.attrs["notes"], *absent, *doubts, *_inferred_note(frame)]
+    kept = frame if seen.all() else with_rows(frame, seen)
+    return _noted(_transformed(kept, view), notes, frame.attrs["aside"])
 
 
 @dataclass(frozen=True)
@@ -82,12 +96,17 @@ class Features:
     needed: Collection[str]
     training: bool
     reference: Reference | None = None
+    name: str | None = None
 
     def read(self, path: Path | list[Path]) -> pd.DataFrame:
         """Read the features of a file."""
         read = _read_chosen if self.training else _read_all_columns
-        more = {"aside": self.named, "reference": self.reference}
+        more: dict[str, Any] = {"aside": self.named, "reference": self.reference}
+        more |= {} if self.training else {"types": self._types(path)}
+        if not self.training and len(self.needed) and self.view.counts_alleles:
+            read, more["needed"] = _read_variants, self.needed
         frame = read(self.view, path, **{k: v for k, v in more.items() if readers.takes(self.view.format, k)})
+        frame = self._spelled(frame)
         named = [*frame.attrs["aside"], *filter(self.named, map(str, frame.columns))]
         why = {name: self.elsewhere[folded(name)] for name in named}
         left = without(frame, why)
@@ -97,6 +116,25 @@ class Features:
         if not left.shape[1]:
             raise StudyError(none_left(self.view, why))
         return _noted(left, [*frame.attrs["notes"], *self._order_note(left)], why)
+
+    def _types(self, path: Path | list[Path]) -> Types:
+        """Types of the columns of new subjects: with levels where the model has them, in whatever order."""
+        own = {
+            name: setting if setting == CONTINUOUS or isinstance(setting, Mapping) else NOMINAL
+            for name, setting in (self.view.types or {}).items()
+        }
+        known = self.needed if isinstance(self.needed, Mapping) else {}
+        of_model = {folded(name): CONTINUOUS if levels is None else NOMINAL for name, levels in known.items()}
+        header = readers.Sample(path, self.view.part).header if isinstance(path, Path) and known else []
+        names = [(self.view.rename or {}).get(name, name) for name in header]
+        found = {name: of_model[folded(name)] for name in names if folded(name) in of_model}
+        return {**found, **own}
+
+    def _spelled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The table with the names of columns of `columns_from`."""
+        if self.view.columns_from is None:
+            return frame
+        return spelled_as(frame, names_from(self.view.columns_from, self.name), file_names(self.view))
 
     def named(self, column: str) -> bool:
         """Whether the study names a column as something other than a feature."""
@@ -110,6 +148,30 @@ class Features:
         found = [name for name in sorted_by(frame) if not self.is_feature(name)] if self.training else []
         text = f"that the rows of the file are sorted by kept as features: {listed(found)}"
         return count_note(len(found), "column", text=text, public=True)
+
+
+def _check_types(view: View, frame: pd.DataFrame) -> None:
+    """Refuse types of columns that are not features."""
+    names = [*map(str, frame.columns), *frame.attrs["aside"]]
+    for pattern in view.types or {}:
+        if not any(matches(name, [pattern]) for name in names):
+            hint = nearest(pattern, names) or "."
+            raise StudyError(f"{file_names(view)}: no feature matches {pattern!r} of types{hint}")
+
+
+def _level_problems(view: View, frame: pd.DataFrame) -> Iterator[str]:
+    """Levels with several spellings, in columns whose levels the study does not declare."""
+    for name in levels.levelled(frame):
+        if frame.attrs["types"].get(name) != BY_STUDY:
+            yield from (
+                f"{file_names(view)}: {line}" for line in levels.spelling_problems(frame[name], "types")
+            )
+
+
+def _inferred_note(frame: pd.DataFrame) -> list[Note]:
+    found = [name for name, source in frame.attrs["types"].items() if source == INFERRED and name in frame]
+    text = f"of text taken for nominal: {listed(found)}; set types if they are not"
+    return count_note(len(found), "column", text=text, public=True)
 
 
 def read_rule_columns(
@@ -137,7 +199,7 @@ def read_rule_columns(
 
 def _no_rule_column(view: View, name: str) -> str:
     """Why a view has no column for a rule."""
-    known = sorted({name for path in view.inputs for name in readers.Sample(path).header})
+    known = sorted({name for path in view.inputs for name in readers.Sample(path, view.part).header})
     if name in known:
         way = "use require_qc, or " if readers.takes(view.format, "require_qc") else ""
         return (
@@ -156,7 +218,9 @@ def _rule_part(
     options = {
         key: value for key, value in view.options.items() if key not in {*LEARNED, "exclude", "columns"}
     }
-    header = readers.Sample(path).header if isinstance(path, Path) else []
+    if readers.takes(view.format, "needed"):
+        return _read_variants(view, path, needed=list(names))
+    header = readers.Sample(path, view.part).header if isinstance(path, Path) and not view.rename else []
     here = [name for name in names if name in header]
     if header and not here:
         return None
@@ -273,7 +337,21 @@ def _sources(view: View) -> list[Path | list[Path]]:
 def _read(
     source: Participants | View, path: Path | list[Path], options: Mapping[str, Any], **more: Any
 ) -> pd.DataFrame:
-    return readers.FORMATS[source.format](path, **options, **more)
+    own = source.id_pattern is not None and readers.takes(source.format, "pattern")
+    more |= {"pattern": source.id_pattern} if own else {}
+    frame = readers.FORMATS[source.format](path, **options, **more)
+    return frame if own or source.id_pattern is None else _by_pattern(frame, source)
+
+
+def _by_pattern(frame: pd.DataFrame, source: Participants | View) -> pd.DataFrame:
+    """The table with the ids that a pattern finds; rows whose id does not match are left out."""
+    found = extracted(pd.Series(frame.index.astype(str)), str(source.id_pattern))["id"].to_numpy()
+    matched = pd.notna(found)
+    check_matched(int(matched.sum()), len(frame), file_names(source), None)
+    kept = frame[matched].set_axis(pd.Index(found[matched], dtype=str, name="id"), axis=0)
+    left = count_note(int((~matched).sum()), "id does not match", "ids do not match", "the pattern: left out")
+    kept.attrs = {**frame.attrs, "notes": [*frame.attrs["notes"], *left]}
+    return kept
 
 
 def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
@@ -290,13 +368,22 @@ def _read_chosen(view: View, path: Path | list[Path], **more: Any) -> pd.DataFra
 def _read_all_columns(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
     """Read a file of a view with all its columns."""
     options = {key: value for key, value in view.options.items() if key not in LEARNED}
-    frame = _read(view, path, options, **more)
+    frame = _read(view, path, {**options, **more})
     columns = [*frame.columns, *frame.attrs["empty"]]
     return _noted(frame.reindex(columns=columns), frame.attrs["notes"], frame.attrs.get("aside", ()))
 
 
+def _read_variants(view: View, path: Path | list[Path], **more: Any) -> pd.DataFrame:
+    """Read the variants of a model, with those that are absent."""
+    options = {key: value for key, value in view.options.items() if key in OF_MODEL}
+    frame = _read(view, path, options, **more)
+    return _noted(frame.reindex(columns=list(more["needed"])), frame.attrs["notes"])
+
+
 def _together(frames: list[pd.DataFrame], view: View) -> pd.DataFrame:
     """Concatenate the files of a view: rows if their subjects differ, else columns."""
+    if len(frames) == 1:
+        return frames[0]
     notes = [note for frame in frames for note in frame.attrs["notes"]]
     aside = {name: why for frame in frames for name, why in frame.attrs["aside"].items()}
     if not _any_twice(frame.index for frame in frames):
@@ -313,7 +400,12 @@ def _together(frames: list[pd.DataFrame], view: View) -> pd.DataFrame:
 
 def _joined(frames: list[pd.DataFrame], axis: Literal[0, 1]) -> pd.DataFrame:
     """Concatenate tables without their attributes, which pandas would compare."""
-    return pd.concat([_noted(frame.copy(deep=False), ()) for frame in frames], axis=axis)
+    bare = [frame.copy(deep=False) for frame in frames]
+    for frame in bare:
+        frame.attrs = {}
+    joined = pd.concat(levels.with_common_levels(bare) if axis == 0 else bare, axis=axis)
+    joined.attrs["types"] = {name: why for frame in frames for name, why in frame.attrs["types"].items()}
+    return joined
 
 
 def _any_twice(indices: Iterable[pd.Index]) -> bool:
@@ -338,21 +430,43 @@ def _matched(frame: pd.DataFrame, match: str, file: str) -> pd.DataFrame:
 
 
 def _noted(frame: pd.DataFrame, notes: Iterable[Note], aside: Collection[str] = ()) -> pd.DataFrame:
-    frame.attrs = {"notes": list(notes), "aside": aside}
+    attached, types = frame.attrs.get(ATTACHED), frame.attrs.get("types", {})
+    frame.attrs = {"notes": list(notes), "aside": aside, "types": types}
+    if attached is not None:
+        frame.attrs[ATTACHED] = attached
     return frame
 
 
 def _transformed(frame: pd.DataFrame, view: View) -> pd.DataFrame:
-    """Values after the transformation that the study sets."""
-    values = frame.to_numpy(dtype=float)
+    """Values after the transformation that the study sets, which columns with levels do not have."""
+    if is_sparse(frame):
+        _check_untransformed(view)
+        return frame
+    numbers = numeric_columns(frame)
+    values = values_of(numbers)
     with np.errstate(all="ignore"):
         changed = TRANSFORMS[view.transform](values)
-    what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
-    _check_values(~np.isfinite(changed) & ~np.isnan(values), what, frame, view)
-    _check_values(
-        np.abs(changed) > LARGEST, f"beyond {LARGEST:g}, too large for the computation", frame, view
-    )
-    return pd.DataFrame(changed, frame.index, frame.columns)
+    if view.transform != "none" or _largest(changed) > LARGEST:  # otherwise there is nothing to look for
+        what = "infinite" if view.transform == "none" else f"without a finite {view.transform}"
+        _check_values(~np.isfinite(changed) & ~np.isnan(values), what, numbers, view)
+        far = f"beyond {LARGEST:g}, too large for the computation"
+        _check_values(np.abs(changed) > LARGEST, far, numbers, view)
+    done = pd.DataFrame(changed, frame.index, numbers.columns)
+    if done.shape[1] < frame.shape[1]:
+        done = pd.concat([done, frame.drop(columns=numbers.columns)], axis=1)[list(frame.columns)]
+    done.attrs = dict(frame.attrs)
+    return done
+
+
+def _check_untransformed(view: View) -> None:
+    if view.transform != "none":
+        raise StudyError(f"{file_names(view)}: transform = {view.transform!r} has no use for zeros and ones.")
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest absolute value; NaN do not count."""
+    ends = (extreme.reduce(values, axis=None, initial=0.0) for extreme in (np.fmin, np.fmax))
+    return max(abs(float(end)) for end in ends)
 
 
 def _check_values(bad: np.ndarray, what: str, frame: pd.DataFrame, view: View) -> None:

@@ -12,8 +12,10 @@ import pandas as pd
 
 from viewloom.data.views import Views
 from viewloom.evaluation.comparison import Comparison
-from viewloom.evaluation.selection import ClusterNumber
+from viewloom.evaluation.selection import ClusterEvidence, ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
+from viewloom.evaluation.solutions import Solutions
+from viewloom.evaluation.uncertainty import Uncertainty
 from viewloom.metrics import clustering_report
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.check import Check
@@ -21,6 +23,7 @@ from viewloom.study.cluster_names import default_names
 from viewloom.study.config.toml import Study
 from viewloom.study.design import Design
 from viewloom.study.followup import Followup
+from viewloom.study.held_out import HeldOutTests
 from viewloom.study.left_out import LeftOutSites
 from viewloom.study.notes import Note
 from viewloom.study.preparation.fitted import Preparation
@@ -52,6 +55,12 @@ class Roles:
             list(people.outcomes),
             None if times is None else times.columns,
         )
+
+    @property
+    def clinical(self) -> list[str]:
+        """Columns that are compared between clusters."""
+        names = [self.diagnosis, *self.outcomes, *self.covariates, self.site]
+        return list(dict.fromkeys(name for name in names if name is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +104,16 @@ class Results:
         Later visits, placed by the model.
     left_out_sites : LeftOutSites or None
         Clusters of each site by a model of the others, if the study asks for it.
+    tests : HeldOutTests or None
+        Features, and variables that were used for clustering, tested by clusters assigned without their view.
+    evidence : ClusterEvidence or None
+        The clusters beside those of data without clusters.
+    uncertainty : Uncertainty or None
+        Intervals of view weights, certainty of clusters and importance of features.
+    feature_tests : dict of str to DataFrame
+        Of `viewloom.inspection.importance_test`, by view; empty for a single view.
+    solutions : Solutions or None
+        Clusters by other settings, with the comparison.
     """
 
     name: str
@@ -117,6 +136,11 @@ class Results:
     design: Design | None = None
     followup: Followup | None = None
     left_out_sites: LeftOutSites | None = None
+    tests: HeldOutTests | None = None
+    evidence: ClusterEvidence | None = None
+    uncertainty: Uncertainty | None = None
+    feature_tests: dict[str, pd.DataFrame] = field(default_factory=dict)
+    solutions: Solutions | None = None
 
     @property
     def sizes(self) -> list[int]:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.frames import Codes, matches
+from viewloom.study.tables_in_memory import values_of
 from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
@@ -60,7 +61,7 @@ def candidates(frame: pd.DataFrame, *, ordinal: bool = False) -> list[Candidate]
     >>> candidates(pd.DataFrame({"hippocampus": volumes, "z": np.array(volumes) - 3}))
     [Candidate(column='hippocampus', code=-4.0, count=2)]
     """
-    values = frame.to_numpy(dtype=float)
+    values = values_of(frame)
     high = np.concatenate([HIGH, ORDINAL]) if ordinal else HIGH
     return [
         Candidate(str(frame.columns[j]), code, count)
@@ -75,8 +76,8 @@ def in_doubt(frame: pd.DataFrame) -> list[str]:
     >>> in_doubt(pd.DataFrame({"score": [-1, -1, *range(10)], "copies": [-1, 0, 1, 2] * 3}))
     ['score']
     """
-    values = frame.to_numpy(dtype=float)
-    lowest = np.where(np.isnan(values), np.inf, values).min(axis=0, initial=np.inf)
+    values = values_of(frame)
+    lowest = np.fmin.reduce(values, initial=np.inf)
     names = [str(name) for name in frame.columns]
     return [names[j] for j in np.flatnonzero(lowest == -1).tolist() if _score_with_code(values[:, j])]
 
@@ -98,15 +99,18 @@ def doubts(frame: pd.DataFrame, given: Codes | None) -> list[Note]:
 
 def _with_code_at_an_end(values: Array, high: Array) -> Array:
     """Columns whose smallest or largest value has the form of a missing code."""
-    known = ~np.isnan(values)
-    lowest = np.where(known, values, np.inf).min(axis=0, initial=np.inf)
-    highest = np.where(known, values, -np.inf).max(axis=0, initial=-np.inf)
-    return np.flatnonzero((np.isin(lowest, LOW) | np.isin(highest, high)) & (known.sum(axis=0) >= LEAST))
+    lowest, highest = np.fmin.reduce(values, initial=np.inf), np.fmax.reduce(values, initial=-np.inf)
+    with np.errstate(over="ignore"):  # codes beyond single precision
+        low, high = LOW.astype(values.dtype), high.astype(values.dtype)
+    coded = np.isin(lowest, low) | np.isin(highest, high)
+    return np.array([j for j in np.flatnonzero(coded) if (~np.isnan(values[:, j])).sum() >= LEAST], dtype=int)
 
 
 def _codes(x: Array, name: str, high: Array) -> list[tuple[float, int]]:
     """Codes of a column with their counts."""
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    if values.dtype == np.float32:  # the decimal numbers that single precision stands for, such as 99.9
+        values = np.array([float(str(value)) for value in values])
     first, last = 0, len(values)
     while first < last and values[first] in LOW:
         first += 1

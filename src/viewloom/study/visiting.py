@@ -55,7 +55,8 @@ def _follows(rule: Rule, base: Rule) -> bool:
 
 def _visits_in(source: Participants | View) -> list[Visit]:
     """The visits that occur in the files of a source."""
-    options = {name: getattr(source, name) for name in ("delimiter", "decimal", "thousands", "encoding")}
+    keys = ("delimiter", "decimal", "thousands", "encoding", "sheet", "object")
+    options = {name: getattr(source, name) for name in keys}
     found = [
         parse(code) for path in files_of(source) for code in codes_in(path, source.visit_column, options)
     ]

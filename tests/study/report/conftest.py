@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 import viewloom as vl
-from viewloom.evaluation.selection import ClusterNumber
+from viewloom.evaluation.selection import ClusterEvidence, ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.check import Check
 from viewloom.study.notes import Count, Note
+from viewloom.study.preparation.fitted import Preparation
 from viewloom.study.report import figures, summarize, to_html
 from viewloom.study.results import Results, Roles
 
@@ -71,12 +72,22 @@ def counted():
     return ClusterNumber(3, ["because"], table, None, None, [])
 
 
+def compared_with_twins(verdict="clusters"):
+    """A comparison with twins, made up."""
+    gap, stable = {"clusters": (0.4, 0.95), "cuts": (0.02, 0.8), "not reproducible": (0.0, 0.3)}[verdict]
+    table = pd.DataFrame(
+        {"data": [stable, 0.3, 0.9], "twins": [0.5, 0.3 / (1 - gap), 0.8], "twins_std": 0.1, "z": 1.0},
+        index=["stability", "loss", "separation"],
+    )
+    return ClusterEvidence(verdict, table, gap, 10)
+
+
 @pytest.fixture(scope="session")
 def results():
     views, participants = cohort_of()
     return Results(
         name="Small cohort",
-        preparation=None,
+        preparation=Preparation.fit(views),
         roles=ROLES,
         stability=Stability(pd.Series([0.9, 0.8, 0.76]), pd.Series(0.5, index=views.ids), 0.85),
         comparison=compared(views, participants),
@@ -96,6 +107,7 @@ def results():
         seed=7,
         inputs={"/home/anna/fdg.csv": "ab" * 32},
         min_cell=11,
+        evidence=compared_with_twins(),
         **of_model(views, participants),
     )
 

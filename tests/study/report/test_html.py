@@ -167,3 +167,15 @@ TAGS = {
     "thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "script",
     "svg", "g", "path", "text", "image", "defs", "clippath", "rect", "use", "pattern",
 }  # fmt: skip
+
+
+def test_the_headline_is_first_and_every_sentence_links_to_its_source(page, summary):
+    parsed = Page(page)
+    anchors = {attrs["id"] for _, attrs, _ in parsed.elements if "id" in attrs}
+    assert len(summary["sources"]) == len(summary["in_short"])
+    assert set(summary["sources"]) <= anchors
+    links = [attrs["href"][1:] for attrs, text in parsed.all("a") if text == "source"]
+    headline = summary["evidence"]["headline"]
+    listed = [not sentence.startswith(headline) for sentence in summary["in_short"]]
+    assert links == [source for source, kept in zip(summary["sources"], listed, strict=True) if kept]
+    assert page.index(headline) < page.index(summary["in_short"][0][:20])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import translate
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     Discriminator,
     Field,
@@ -29,8 +33,12 @@ from viewloom.runtime.files import special
 from viewloom.solver.updates import PROJECTIONS
 from viewloom.study import readers
 from viewloom.study.ids import STYLES
+from viewloom.study.readers.expressions import ConditionError
+from viewloom.study.readers.expressions import parse as parse_condition
 from viewloom.study.readers.visits import NEAREST
 from viewloom.study.wording import CONTROL, nearest
+
+PATTERN = re.compile(r"[*?\[]|{chr}")  # of several files
 
 
 @dataclass(frozen=True)
@@ -118,10 +126,55 @@ def _existing(value: Any, info: ValidationInfo) -> Path:
     if not os.path.exists(path):
         folder, name = os.path.split(path)
         siblings = os.listdir(folder) if os.access(folder, os.R_OK) else []
-        raise mistake(f"no such file or folder: {value}{nearest(name, siblings, 0.8)}")
+        hint = "; a pattern belongs under paths" if PATTERN.search(name) else nearest(name, siblings, 0.8)
+        raise mistake(f"no such file or folder: {value}{hint}")
     if kind := special(path):
         raise mistake(f"{value} is {kind}; only files and folders are read")
     return Path(path)
+
+
+def matching_files(value: Any, info: ValidationInfo) -> Any:
+    """Paths, with patterns replaced by the files that match them, in the order of their numbers."""
+    found = list[Any]()
+    for entry in [value] if isinstance(value, str) else value if isinstance(value, list) else [value]:
+        folder = Path((info.context or {}).get("folder", ""))
+        if not isinstance(entry, str) or not PATTERN.search(entry) or (folder / entry).exists():
+            found.append(entry)
+            continue
+        files = [path for path in _glob(folder, entry) if _of_chromosome(path, entry)]
+        if not files:
+            raise mistake(f"no file matches {entry}")
+        found += sorted(files, key=_by_number)
+    return found if isinstance(value, str | list) else value
+
+
+def _glob(folder: Path, pattern: str) -> list[str]:
+    whole = os.path.join(glob.escape(str(folder)), pattern.replace("{chr}", "*"))
+    return [os.path.relpath(path, folder) for path in glob.glob(whole) if os.path.isfile(path)]
+
+
+def _of_chromosome(path: str, pattern: str) -> bool:
+    """Whether what stands for {chr} is a chromosome."""
+    if "{chr}" not in pattern:
+        return True
+    parts = [translate(part).removeprefix("(?s:").removesuffix(r")\Z") for part in pattern.split("{chr}")]
+    return re.fullmatch(r"(\d{1,2}|X|Y|XY|MT?)".join(parts), path) is not None
+
+
+def _by_number(path: str) -> list[tuple[int, str]]:
+    """chr2 before chr10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|\D+", path)]
+
+
+def _pruning(value: dict[str, float]) -> dict[str, float]:
+    """The settings of pruning."""
+    unknown = set(value) - {"window", "step", "r2"}
+    if unknown:
+        raise mistake(f"unknown key {min(unknown)}; it has window, step and r2")
+    whole = all(value.get(key, 1) >= 1 and value.get(key, 1) % 1 == 0 for key in ("window", "step"))
+    if not whole or not 0 < value.get("r2", 0.2) <= 1 or value.get("window", 50) > 10_000:
+        raise mistake("needs whole numbers for window (in variants, up to 10000) and step, and r2 up to 1")
+    return value
 
 
 def _as_visits(value: Any) -> Any:
@@ -143,11 +196,38 @@ def _rule(value: str) -> str:
     return value
 
 
+def _condition(value: str) -> str:
+    """A condition on rows that can be parsed."""
+    try:
+        parse_condition(value)
+    except ConditionError as error:
+        raise mistake(str(error)) from None
+    return value
+
+
+def id_shape(value: Any) -> str:
+    """Whether ids are given by a column, or by a table with a pattern."""
+    return "(one)" if isinstance(value, str) or not isinstance(value, dict | BaseModel) else "(each)"
+
+
+def type_shape(value: Any) -> str:
+    """Whether the type of a column is a word, a list of levels, or a table of their spellings."""
+    return "(each)" if isinstance(value, dict) else "(levels)" if isinstance(value, list) else "(one)"
+
+
+def _levels(value: list[Any]) -> list[Any]:
+    """Levels in order, each once, at least two."""
+    if len(value) < 2 or len({str(level) for level in value}) < len(value):
+        raise mistake("needs at least two different levels, from low to high")
+    return value
+
+
 def _shape(value: Any) -> str:
     """Whether a setting is one for all views or columns, or a table with one for each."""
     return "(each)" if isinstance(value, dict) else "(one)"
 
 
+Condition = Annotated[str, AfterValidator(_condition)]
 Names = Annotated[list[str], BeforeValidator(_as_list)]
 Code = int | float | str
 Codes = Annotated[list[str], BeforeValidator(_as_codes)]
@@ -175,8 +255,15 @@ Visit = Annotated[
     Annotated[Annotated[Text, AfterValidator(_rule)], Tag("(one)")] | Annotated[Month, Tag("(each)")],
     Discriminator(_shape),
 ]
+Pruning = Annotated[dict[str, float], AfterValidator(_pruning)]
 VisitList = Annotated[list[Visit], BeforeValidator(_as_visits)]
 CodesPerColumn = Annotated[
     Annotated[list[Code], Tag("(one)")] | Annotated[dict[str, list[Code]], Tag("(each)")],
     Discriminator(_shape),
+]
+ColumnType = Annotated[
+    Annotated[Literal["continuous", "ordinal", "nominal", "binary"], Tag("(one)")]
+    | Annotated[list[Code], AfterValidator(_levels), Tag("(levels)")]
+    | Annotated[dict[str, list[Code]], Tag("(each)")],
+    Discriminator(type_shape),
 ]

@@ -30,6 +30,8 @@ from viewloom.study.config.fields import (
     Code,
     Codes,
     CodesPerColumn,
+    ColumnType,
+    Condition,
     File,
     Format,
     Graph,
@@ -38,6 +40,7 @@ from viewloom.study.config.fields import (
     Membership,
     Names,
     ParticipantsFormat,
+    Pruning,
     Rules,
     ScalePerView,
     Share,
@@ -46,15 +49,25 @@ from viewloom.study.config.fields import (
     VisitList,
     Weight,
     WeightPerView,
+    id_shape,
+    matching_files,
     mistake,
 )
 from viewloom.study.config.rules import Rule, rules_of
+from viewloom.study.ids import pattern_problem
 from viewloom.study.wording import quoted
 
+SCHEDULER = re.compile(r"(?:tcp|tls|ws|wss|ucx)://\S+:\d+")
+MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B)", re.IGNORECASE)
+UNITS = {
+    f"{letter}{kind}b": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for kind, base in (("", 1000), ("i", 1024))
+}
 COMMON = re.compile(r"common(:[1-9])?")  # instead of a column of severity: common components of the views
 NOT_OPTIONS = {
     "path", "paths", "format", "transform", "diagnosis", "covariates", "site", "outcomes", "survival",
-    "categorical", "levels",
+    "categorical", "levels", "columns_from",
 }  # fmt: skip
 
 
@@ -73,10 +86,33 @@ class About(Block):
     name: str = Field(default="study", description="Title of the report.")
 
 
+class IdPattern(Block):
+    r"""``id = { column = "...", pattern = "sub-(OAS\\d+)" }``."""
+
+    column: str | None = Field(default=None, description="Column of ids; for formats without one, left out.")
+    pattern: str = Field(description="Regular expression; its group is the id, (?P<visit>...) the visit.")
+
+    @field_validator("pattern")
+    @classmethod
+    def _valid(cls, value: str) -> str:
+        problem = pattern_problem(value)
+        if problem:
+            raise mistake(problem)
+        return value
+
+
+IdColumn = Annotated[
+    Annotated[str, Tag("(one)")] | Annotated[IdPattern, Tag("(each)")], Discriminator(id_shape)
+]
+
+
 class Source(Block):
     """How to read a table. Each format has the keys that its reader accepts."""
 
-    id: str | None = Field(default=None, description="Column of the subject's id.")
+    id: IdColumn | None = Field(
+        default=None,
+        description="Column of the subject's id, or { column = '...', pattern = 'sub-(OAS\\\\d+)' }.",
+    )
     visit: Visit | None = Field(
         default=None,
         description="Visit to keep: 'bl', 'first', 'last', 'nearest:<date column>', or "
@@ -96,12 +132,48 @@ class Source(Block):
         default=None, description="Thousands separator; none by default."
     )
     encoding: str | None = Field(default=None, description="Such as 'cp1252'; detected by default.")
+    sheet: str | int | None = Field(
+        default=None, description="Workbooks: name of the sheet, or its number from 1."
+    )
+    object: str | None = Field(default=None, description="RData: name of the data frame.")
+    rows: Condition | None = Field(
+        default=None, description="Rows to keep, such as \"QC == 'Pass' and AGE >= 55\"."
+    )
+    rename: dict[str, str] | None = Field(
+        default=None, description="New names of columns: { 'name in the file' = 'new name' }."
+    )
+    dictionary: File | None = Field(
+        default=None, description="UCSFFSX, ukb, muse: the table that names codes, fields or regions."
+    )
+    instance: Annotated[int, Field(ge=0, le=99)] | None = Field(
+        default=None, description="ukb: instance to keep, such as 2 for the first imaging visit."
+    )
+    arrays: Literal["error", "drop", "mean", "first", "all"] | None = Field(
+        default=None, description="ukb: what to do with fields of several array elements."
+    )
 
     @property
     def options(self) -> dict[str, Any]:
         """Options for the reader: the keys that are set, except those of the study itself."""
         given = [key for key in type(self).model_fields if key in self.model_fields_set - NOT_OPTIONS]
-        return {key: getattr(self, key) for key in given}
+        found = {key: getattr(self, key) for key in given}
+        if isinstance(self.id, IdPattern):
+            found["id"] = self.id.column
+        return {key: value for key, value in found.items() if value is not None or key != "id"}
+
+    @property
+    def id_pattern(self) -> str | None:
+        """The pattern of ids."""
+        return self.id.pattern if isinstance(self.id, IdPattern) else None
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """What chooses one of several tables of a file."""
+        return {"sheet": self.sheet, "object": self.object}
+
+
+def _sniffed(path: Path, info: ValidationInfo) -> str | None:
+    return readers.sniff(path, {key: info.data.get(key) for key in ("sheet", "object")})
 
 
 class Survival(Block):
@@ -166,13 +238,13 @@ class Participants(Source):
     @classmethod
     def _guess(cls, value: Any, info: ValidationInfo) -> Any:
         """Detect the format; by default a table."""
-        found = readers.sniff(info.data["path"]) if value is None and "path" in info.data else value
+        found = _sniffed(info.data["path"], info) if value is None and "path" in info.data else value
         return found if value is not None or found in readers.participants_formats() else "table"
 
     @property
     def inputs(self) -> list[Path]:
         """Input files."""
-        return [self.path]
+        return [path for path in (self.path, self.dictionary) if path is not None]
 
     @property
     def named_columns(self) -> list[tuple[str, str]]:
@@ -204,29 +276,104 @@ class View(Source):
         default=None, description="Columns to keep: names, or patterns such as 'ST*'."
     )
     exclude: Names | None = Field(default=None, description="Columns to leave out: names or patterns.")
+    columns_from: File | None = Field(
+        default=None,
+        description="Run folder, model or study file whose names of columns are used; case and punctuation "
+        "may differ.",
+    )
+    types: dict[str, ColumnType] | None = Field(
+        default=None,
+        description="Types of columns: { apoe = 'ordinal', grade = ['low', 'high'], 'hx_*' = 'nominal', "
+        "smoker = { yes = ['Y', 'ja'] } }; 'continuous', 'ordinal', 'nominal', 'binary', levels from low to "
+        "high, or spellings of levels.",
+    )
     name: Names | None = Field(default=None, description="Long tables: column(s) of the feature's name.")
     value: str | None = Field(default=None, description="Long tables, fdg: column of the value.")
+    code: str | None = Field(default=None, description="codes: column of the code, such as a diagnosis.")
+    digits: int | None = Field(
+        default=None, ge=1, description="codes: number of characters to which codes are cut."
+    )
     repeats: Literal["error", "mean"] | None = Field(
         default=None, description="Long tables: what to do with several values of one feature."
     )
-    atlas: str | None = Field(default=None, description="FreeSurfer: such as 'aparc'.")
-    measures: Names | None = Field(default=None, description="FreeSurfer, UCSFFSX: such as ['thickness'].")
+    atlas: str | None = Field(
+        default=None, description="FreeSurfer, CAT12: such as 'aparc' or 'neuromorphometrics'."
+    )
+    measures: Names | None = Field(
+        default=None, description="FreeSurfer, UCSFFSX, CAT12, adni-pet: such as ['thickness'], ['Vgm']."
+    )
     hemispheres: Names | None = Field(default=None, description="FreeSurfer: such as ['lh', 'rh'].")
     longitudinal: bool | None = Field(default=None, description="FreeSurfer: read the longitudinal runs.")
     global_measures: bool | None = Field(
-        default=None, description="FreeSurfer: include global measures such as eTIV."
+        default=None, description="FreeSurfer, CAT12: include global measures such as eTIV."
     )
-    dictionary: File | None = Field(default=None, description="UCSFFSX: the table that names the ST codes.")
     require_qc: bool | None = Field(
-        default=None, description="UCSFFSX: keep only runs that passed quality control."
+        default=None, description="UCSFFSX, adni-pet: keep only runs that passed quality control."
+    )
+    tracer: str | None = Field(default=None, description="adni-pet: tracer to keep, such as 'FBP'.")
+    reference_region: str | None = Field(
+        default=None, description="adni-pet: region by which SUVR are divided, such as 'COMPOSITE_REF'."
+    )
+    rois: Literal["single", "derived", "all"] | None = Field(
+        default=None, description="muse: single regions, or derived ones, which are sums of them."
+    )
+    statistics: dict[str, str] | None = Field(
+        default=None,
+        description="caps, clinica-merge: which to read, such as { pipeline = 'pet', atlas = 'AAL2' }.",
+    )
+    statistic: Literal["mean", "median", "sum"] | None = Field(
+        default=None, description="nifti: value of a region; the sum is that of volumes, in ml."
+    )
+    files: str | None = Field(
+        default=None, description="nifti: pattern of names of maps, such as 'mwp1*.nii'."
+    )
+    resample: bool | None = Field(
+        default=None, description="nifti: put the atlas on the grid of maps that have another one."
+    )
+    cache: bool | None = Field(
+        default=None, description="nifti: keep the values of maps, by a hash of map and atlas."
+    )
+    atlas_image: File | None = Field(
+        default=None, description="nifti: label atlas, in the space of the maps."
+    )
+    atlas_labels: File | None = Field(
+        default=None, description="nifti: numbers and names of the regions of the atlas."
     )
     min_maf: Annotated[float, Field(ge=0, le=0.5)] | None = Field(
-        default=None, description="PLINK: minimum minor allele frequency."
+        default=None, description="Genotypes: minimum minor allele frequency."
     )
-    min_call_rate: Share | None = Field(default=None, description="PLINK: minimum call rate.")
-    variants: Names | None = Field(default=None, description="PLINK: variants to keep.")
+    min_call_rate: Share | None = Field(default=None, description="Genotypes: minimum call rate.")
+    min_info: Share | None = Field(default=None, description="Genotypes: minimum quality of imputation.")
+    variants: Names | None = Field(default=None, description="Genotypes: variants to keep.")
+    variants_from: File | None = Field(
+        default=None, description="Genotypes: file with the names of the variants to keep, one per line."
+    )
+    regions: Names | None = Field(
+        default=None, description="Genotypes: regions to keep, such as '19:44905000-44910000'."
+    )
+    regions_from: File | None = Field(default=None, description="Genotypes: BED file of regions to keep.")
+    genes: Names | None = Field(
+        default=None, description="Genotypes: genes to keep, the fourth column of regions_from."
+    )
+    ld_prune: Pruning | None = Field(
+        default=None, description="Genotypes: prune as plink --indep-pairwise: { window, step, r2 }."
+    )
+    scores: list[File] | None = Field(
+        default=None, min_length=1, description="Genotypes: files of weights of polygenic scores."
+    )
+    max_absent: Share | None = Field(
+        default=None, description="Genotypes: share of a model's or score's variants that may be absent."
+    )
+    sample: File | None = Field(default=None, description="BGEN: .sample file with the ids.")
+    field: Literal["GT", "DS"] | None = Field(default=None, description="VCF: calls or dosages.")
     modality: str | None = Field(default=None, description="h5mu: name of the modality.")
     layer: str | None = Field(default=None, description="h5ad, h5mu: layer to read instead of X.")
+
+    @field_validator("paths", mode="before")
+    @classmethod
+    def _expanded(cls, value: Any, info: ValidationInfo) -> Any:
+        """Files that match a pattern, such as 'chr*.pgen' or 'chr{chr}.pgen'."""
+        return matching_files(value, info)
 
     @field_validator("format", mode="before")
     @classmethod
@@ -236,7 +383,7 @@ class View(Source):
         given = [path for path in files if path is not None]
         if value is not None or not given:  # no path is an error of its own
             return "table" if value is None else value
-        found = readers.sniff(given[0])
+        found = _sniffed(given[0], info)
         if found is None:
             raise mistake(f"is missing and cannot be guessed; set it to one of {quoted(readers.FORMATS)}")
         return found
@@ -249,7 +396,14 @@ class View(Source):
     @property
     def inputs(self) -> list[Path]:
         """Input files and folders."""
-        return [path for path in (self.path, *(self.paths or []), self.dictionary) if path is not None]
+        beside = (self.dictionary, self.variants_from, self.regions_from, *(self.scores or []), self.sample)
+        beside = (*beside, self.atlas_image, self.atlas_labels)
+        return [path for path in (self.path, *(self.paths or []), *beside) if path is not None]
+
+    @property
+    def counts_alleles(self) -> bool:
+        """Whether values are allele counts: of genotypes, but not of their scores."""
+        return readers.FORMATS[self.format].genotypes and not self.scores
 
 
 def extended(block: type[S]) -> type[S]:
@@ -365,7 +519,7 @@ class Model(Block):
     lam: WeightPerView = Field(
         default=10.0, description="Weight of the consensus; one, or { view = number, ... }."
     )
-    theta: WeightPerView = Field(default=0.1, description="Smoothness; one, or { view = number, ... }.")
+    theta: WeightPerView = Field(default=0.01, description="Smoothness; one, or { view = number, ... }.")
     gamma: Weight = Field(default=2.0, description="Larger values make the weights of views more equal.")
     graph: Graph = "knn"
     membership: Membership = "simplex"
@@ -397,6 +551,62 @@ def _scale(given: str | Mapping[str, str]) -> Any:
     return {view: _scale(one) for view, one in given.items()}
 
 
+class Compute(Block):
+    """``[compute]``: how, and on which machines, the model is fitted; the results hardly depend on it."""
+
+    factored: bool | int | Literal["auto"] = Field(
+        default="auto",
+        description="Whether subjects are compared with landmarks instead of each other: 'auto' (beyond "
+        "20 000 subjects), true, false, or the number of landmarks.",
+    )
+    backend: Literal["auto", "threads", "dask"] = Field(
+        default="auto", description="'dask' fits on a cluster; 'auto' does so if scheduler is given."
+    )
+    scheduler: str | None = Field(
+        default=None, description="Address of a Dask scheduler, such as 'tcp://10.0.0.5:8786'."
+    )
+    memory: str | None = Field(
+        default=None,
+        description="Memory that may be used, such as '8GB': exact kernels and parallel fits that need more "
+        "are not used.",
+    )
+
+    @field_validator("factored", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        """A single landmark is no model."""
+        if isinstance(value, int) and not isinstance(value, bool) and value < 2:
+            raise mistake(f"{value} landmarks are too few; give 2 or more, or true for the default number")
+        return value
+
+    @field_validator("scheduler")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None and not SCHEDULER.fullmatch(value):
+            raise mistake("must be the address of a Dask scheduler, such as 'tcp://10.0.0.5:8786'")
+        return value
+
+    @field_validator("memory")
+    @classmethod
+    def _size(cls, value: str | None) -> str | None:
+        if value is not None and not MEMORY.fullmatch(value):
+            raise mistake("must be a number with its unit, such as '8GB' or '500 MiB'")
+        return value
+
+    @property
+    def bytes(self) -> int | None:
+        """The memory that may be used."""
+        found = None if self.memory is None else MEMORY.fullmatch(self.memory)
+        return None if found is None else int(float(found[1]) * UNITS[found[2].lower()])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Parameters of `KernelMultiviewNMF`."""
+        backend = "dask" if self.backend == "auto" and self.scheduler is not None else self.backend
+        factored = True if self.factored == "auto" and backend == "dask" else self.factored
+        return {"factored": factored, "backend": backend}
+
+
 class Followup(Block):
     """``[followup]``: later visits, which are placed by the model of the first one."""
 
@@ -419,6 +629,16 @@ class Report(Block):
     """``[report]``."""
 
     min_cell: int = Field(default=11, ge=1, description="Counts below this are not shown.")
+    splits: int = Field(
+        default=0,
+        ge=0,
+        description="Random halves for tests of features on subjects who are placed without their view.",
+    )
+    twins: int | None = Field(
+        default=None,
+        ge=0,
+        description="Simulated data sets without clusters to compare with: 10 by default, 0 for none.",
+    )
 
 
 class Study(Block):
@@ -436,6 +656,7 @@ class Study(Block):
     preparation: Preparation = Preparation()
     cluster: Cluster = Cluster()
     model: Model = Model()
+    compute: Compute = Compute()
     followup: Followup = Followup()
     ids: Ids = Ids()
     report: Report = Report()
@@ -478,13 +699,13 @@ class Study(Block):
     def plan(self) -> dict[str, Any]:
         """Parameters of `preparation.Plan`, from the block, the participants and the views."""
         people, named = self.participants, self.preparation.genotypes
-        read_as = {name: readers.FORMATS[view.format] for name, view in self.views.items()}
+        counted = [name for name, view in self.views.items() if name in named or view.counts_alleles]
         return {
             **self.preparation.model_dump(),
             "remove_severity": self.cluster.remove_severity,
             "diagnosis": people and people.diagnosis,
             "site": people and people.site,
-            "genotypes": [name for name, format in read_as.items() if name in named or format.genotypes],
+            "genotypes": counted,
         }
 
 
@@ -493,10 +714,13 @@ BLOCKS: dict[str, type[Block]] = {
     "participants": Participants,
     "participants.survival": Survival,
     "participants.survival (derived)": Conversion,
+    "participants.id": IdPattern,
     "views.<name>": View,
+    "views.<name>.id": IdPattern,
     "preparation": Preparation,
     "cluster": Cluster,
     "model": Model,
+    "compute": Compute,
     "followup": Followup,
     "ids": Ids,
     "report": Report,

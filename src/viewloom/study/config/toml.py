@@ -22,9 +22,21 @@ from viewloom.study.config.repeated import conversion_problems, followup_problem
 from viewloom.study.config.schema import BLOCKS, Block, Participants, Source, Study, View, extended
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.preparation.plan import contradictions
+from viewloom.study.readers.files import misplaced
 from viewloom.study.wording import CONTROL, nearest, quoted
 
-__all__ = ["Format", "Kernel", "Participants", "Study", "View", "json_schema", "parse_study", "read_study"]
+__all__ = [
+    "Format",
+    "Kernel",
+    "Participants",
+    "Study",
+    "View",
+    "examined",
+    "json_schema",
+    "parse_study",
+    "read_study",
+    "study_text",
+]
 
 VIEW_NAME = re.compile(r"\w[\w .+-]{0,63}")  # names of views become parts of file names
 LARGEST, MOST_DOTS = 2**17, 500  # bytes of a study file, and dots on one of its lines
@@ -69,11 +81,22 @@ def read_study(path: str | Path) -> Study:
     >>> list(described.views)
     ['vbm', 'freesurfer', 'fdg', 'snp']
     """
-    return parse_study(_text(Path(path)), Path(path).resolve())
+    return parse_study(study_text(Path(path)), Path(path).resolve())
 
 
 def parse_study(text: str, path: Path) -> Study:
     """Parse the text of a study file; relative paths start at the folder of `path`. See `read_study`."""
+    study, problems = examined(text, path)
+    if problems or study is None:
+        raise StudyError(messages(problems, text, path))
+    return study
+
+
+def examined(text: str, path: Path) -> tuple[Study | None, list[Problem]]:
+    """The study of a text and its errors, each with its keys; the study is None where it cannot be made.
+
+    Text that is not TOML is a `StudyError`. See `parse_study`.
+    """
     if len(text.encode()) > LARGEST:
         raise StudyError(
             f"{path.name}: more than {LARGEST // 1024} KiB, which is too large for a study file."
@@ -87,12 +110,11 @@ def parse_study(text: str, path: Path) -> Study:
         )  # fmt: skip
         found = chain.from_iterable(check(study) for check in checks)
         problems = list(islice(found, MOST_ERRORS))
-    if problems or study is None:
-        raise StudyError(messages(problems, text, path))
-    return study
+    return study, problems
 
 
-def _text(path: Path) -> str:
+def study_text(path: Path) -> str:
+    """The text of a study file; `StudyError` if there is none."""
     if CONTROL.search(str(path)):
         raise StudyError("The path of the study file has line breaks or other control characters; rename it.")
     check_kind(path)
@@ -156,7 +178,8 @@ def _problem(error: Any, data: dict[str, Any]) -> Problem:
         known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
         return Problem(where, f"must be one of {quoted(known)}, got {given!r}{nearest(given, known)}")
     if kind == "study":
-        where = error["loc"]  # the key may be absent: a format that cannot be guessed
+        # the key may be absent: a format that cannot be guessed; alternatives are in parentheses
+        where = tuple(part for part in error["loc"] if not str(part).startswith("("))
     return Problem(where, error["msg"].replace("Input should", "should"))
 
 
@@ -201,6 +224,10 @@ def _option_problems(source: Source, format: str, where: Where) -> Iterator[Prob
             homes = [name for name in readers.FORMATS if readers.takes(name, option)]
             belongs = f"; it belongs to {quoted(homes)}" if homes else ""
             yield Problem((*where, option), f"not an option of format {format!r}{belongs}")
+    paths = [getattr(source, "path", None), *(getattr(source, "paths", None) or [])]
+    for path in paths if {"sheet", "object"} <= set(known) else []:
+        for option, why in misplaced(path, source.options).items() if path else ():
+            yield Problem((*where, option), f"not an option of {why}")
     for option in readers.FORMATS[format].required:
         if option not in source.options:
             yield Problem((*where, option), f"is missing; format {format!r} needs it")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +13,10 @@ from typing import Any
 from viewloom.study import readers
 from viewloom.study.drafting import columns, kinds
 from viewloom.study.drafting.columns import named
+from viewloom.study.drafting.found import Candidate, Found
+from viewloom.study.drafting.genotypes import SETTINGS as GENOTYPES
+from viewloom.study.drafting.genotypes import genotype_files
+from viewloom.study.drafting.readers import folder_files, views_of_file
 from viewloom.study.drafting.stats import Streams, find_streams
 from viewloom.study.drafting.tables import (
     Table,
@@ -26,7 +29,7 @@ from viewloom.study.drafting.tables import (
 )
 from viewloom.study.drafting.walk import walk
 from viewloom.study.errors import StudyError
-from viewloom.study.readers.plink import is_bed
+from viewloom.study.readers.files import parts_of
 from viewloom.study.wording import counted
 
 MANY = 20  # files with similar names; more are files of single subjects or regions
@@ -35,57 +38,13 @@ SAMPLED = 3  # files of like names that are opened
 PEOPLE_NAMES = re.compile(
     r"(?i).*(participants?|subjects?|demograph|clinical|covariate|pheno|diagnos|metadata|info)"
 )
-LARGE_PANEL = 1 << 24  # bytes of a .bim that is read
 MRI = (
     ("ST*SV_UCSFFSX_*", "ST*TA_UCSFFSX_*"),
     ("Hippocampus", "Entorhinal", "Fusiform", "MidTemp", "Ventricles", "WholeBrain"),
 )
 
 
-@dataclass
-class Candidate:
-    """A possible view.
-
-    Attributes
-    ----------
-    name : str
-        Name of the source, from which that of the view is derived.
-    paths : list of Path
-    format : str
-    settings : dict
-        Keys for study.toml in addition to path and format.
-    ids, features : list of str
-        Those that are known without reading the whole file.
-    remarks : list of str
-        Remarks on the decisions, and the reasons.
-    table : Table or None
-    beside : list of Path
-        Other files that belong to it.
-    """
-
-    name: str
-    paths: list[Path]
-    format: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    ids: list[str] = field(default_factory=list)
-    features: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-    table: Table | None = None
-    beside: list[Path] = field(default_factory=list)
-
-
-@dataclass
-class Found:
-    """The content of a folder: sources, tables of participants, and the reasons why files are skipped."""
-
-    folder: Path
-    views: list[Candidate] = field(default_factory=list)
-    people: list[Table] = field(default_factory=list)
-    passed: list[tuple[str, str, int]] = field(default_factory=list)
-
-    def pass_over(self, path: Path, why: str) -> None:
-        """Record why a file is not used."""
-        self.passed.append((path.relative_to(self.folder).as_posix(), why, 1))
+Source = tuple[Path, tuple[str, str] | None]  # a file, and the sheet or object in it
 
 
 def find(folder: Path) -> Found:
@@ -97,8 +56,10 @@ def find(folder: Path) -> Found:
         found.passed += stream.passed(folder)
     taken = {path for stream in streams for path in stream.files}
     rest = [path for path in tree.files if path not in taken]
-    plink = _plink_sets(rest, found)
-    rest = [path for path in rest if path not in plink]
+    in_folders = folder_files(rest, found)
+    rest = [path for path in rest if path not in in_folders]
+    genotypes = genotype_files(rest, found)
+    rest = [path for path in rest if path not in genotypes]
     texts = [path for path in rest if _is_text(path, found)]
     _look_at_texts(texts, found)
     found.passed += [(label, why, count) for (label, why), count in tree.passed.items()]
@@ -110,7 +71,7 @@ def likely_people(table: Table) -> bool:
     if table.format not in readers.participants_formats():
         return False
     about = [name for name in table.clinical if name not in named(table.header, columns.OTHERS)]
-    hinted = bool(PEOPLE_NAMES.match(table.path.stem)) and bool(about)
+    hinted = bool(PEOPLE_NAMES.match(table.title)) and bool(about)
     return bool(table.roles(columns.DIAGNOSIS)) or len(about) > 1 or hinted
 
 
@@ -123,50 +84,14 @@ def _freesurfer(stream: Streams) -> Candidate:
     )
 
 
-def _plink_sets(files: Sequence[Path], found: Found) -> set[Path]:
-    """Candidates of all sets of .bed, .bim and .fam; returns the files of these sets."""
-    explained: set[Path] = set()
-    there = set(files)
-    for bed in files:
-        if bed.suffix.lower() != ".bed":
-            continue
-        explained.add(bed)
-        others = [bed.with_suffix(suffix) for suffix in (".bim", ".fam")]
-        lacking = [path.suffix for path in others if path not in there]
-        if kinds.unreadable_as(bed) in ("permission denied", "not a regular file"):
-            found.pass_over(bed, str(kinds.unreadable_as(bed)))
-        elif not is_bed(bed):
-            found.pass_over(bed, "a list of intervals (BED of genome browsers), not PLINK genotypes")
-        elif lacking:
-            found.pass_over(
-                bed, f"PLINK genotypes without {' and '.join(lacking)}; .bed, .bim and .fam belong together"
-            )
-        else:
-            explained.update(others)
-            found.views.append(_plink(bed, others))
-    return explained
-
-
-def _plink(bed: Path, beside: list[Path]) -> Candidate:
-    bim, fam = beside
-    with fam.open(encoding="utf-8", errors="replace") as file:
-        ids = [cells[1] for line in file if len(cells := line.split()) > 1]
-    variants = -1
-    features: list[str] = []
-    if bim.stat().st_size <= LARGE_PANEL:
-        with bim.open(encoding="utf-8", errors="replace") as file:
-            features = [" ".join(cells) for line in file if len(cells := line.split()) > 3]
-        variants = len(features)
-    elif ids:
-        variants = (bed.stat().st_size - 3) // -(-len(ids) // 4)
-    remarks = [f"PLINK genotypes: {counted(len(ids), 'subject')}, {counted(variants, 'variant')}"]
-    return Candidate(bed.stem, [bed], "plink", dict(GENOTYPES), ids, features, remarks, beside=beside)
-
-
 def _is_text(path: Path, found: Found) -> bool:
     """Whether a file may be a table; other files are skipped or become candidates."""
     if path.name == "study.toml":
         found.pass_over(path, "a study file of viewloom")
+        return False
+    table = path.with_suffix(".tsv")
+    if path.suffix == ".json" and table.is_file():
+        found.pass_over(path, f"describes the columns of {table.name}, and is read with it")
         return False
     owner = readers.owner(path)
     by_name = kinds.known_as(path) if owner is None else None
@@ -218,23 +143,31 @@ def _modalities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
 
 def _look_at_texts(paths: Sequence[Path], found: Found) -> None:
     """Candidates of all files that may be tables; of many files with similar names only a few are opened."""
-    opened: dict[Path, Table | Candidate | str] = {}
-    late: list[Path] = []
+    opened: dict[Source, Table | list[Candidate] | str] = {}
+    late: list[Source] = []
     for alike in _alike(paths, found.folder):
         if len(alike) > MANY or len(opened) > MOST_OPENED:
             _pass_alike(alike, found)
             continue
-        for path in alike:
-            opened[path] = _opened(path, ())
-            late += [path] if isinstance(opened[path], str) else []
+        for source in [source for path in alike for source in _sources(path)]:
+            opened[source] = _opened(*source, ())
+            late += [source] if isinstance(opened[source], str) else []
     known = {id for table in opened.values() if isinstance(table, Table) for id in table.subjects()}
-    for path in late if known else ():
-        opened[path] = _opened(path, known)
+    for source in late if known else ():
+        opened[source] = _opened(*source, known)
     tables = [table for table in opened.values() if isinstance(table, Table)]
     _choose_ids(tables, [set(view.ids) for view in found.views])
-    for path in paths:
-        if path in opened:
-            _sort_in(path, opened[path], found)
+    for source in sorted(opened, key=lambda one: paths.index(one[0])):
+        _sort_in(*source, opened[source], found)
+
+
+def _sources(path: Path) -> list[Source]:
+    """A file, or each sheet or object of a file with several tables."""
+    try:
+        parts = parts_of(path) if kinds.unreadable_as(path) is None else None
+    except (StudyError, ImportError, OSError):
+        parts = None
+    return [(path, None)] if parts is None else [(path, (parts[0], name)) for name in parts[1][:MANY]]
 
 
 def _alike(paths: Sequence[Path], folder: Path) -> list[list[Path]]:
@@ -247,7 +180,7 @@ def _alike(paths: Sequence[Path], folder: Path) -> list[list[Path]]:
 
 def _pass_alike(alike: Sequence[Path], found: Found) -> None:
     """Record the reason for many files with similar names once."""
-    sample = [_opened(path, ()) for path in (*alike[: SAMPLED - 1], alike[-1])]
+    sample = [_opened(path, None, ()) for path in (*alike[: SAMPLED - 1], alike[-1])]
     tables = [table for table in sample if isinstance(table, Table)]
     why = next((why for why in sample if isinstance(why, str)), "")
     if tables:
@@ -257,34 +190,20 @@ def _pass_alike(alike: Sequence[Path], found: Found) -> None:
     found.passed += [(path.relative_to(found.folder).as_posix(), why, 1) for path in alike]
 
 
-def _opened(path: Path, known: Iterable[str]) -> Table | Candidate | str:
+def _opened(path: Path, part: tuple[str, str] | None, known: Iterable[str]) -> Table | list[Candidate] | str:
     """Read a table, or record why that is not possible."""
+    chosen = {} if part is None else dict([part])
     try:
-        format = readers.sniff(path)
+        format = readers.sniff(path, chosen)
         if format is not None and format not in SETTINGS:
-            return _by_reader(path, format)
-        broken = None if path.suffix.lower() in (".parquet", ".pq") else kinds.unreadable_as(path)
-        return broken or look_at(path, known)
+            return views_of_file(path, format)
+        return kinds.unreadable_as(path) or look_at(path, known, chosen)
     except Unusable as error:
         return str(error)
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     except (ValueError, MemoryError) as error:  # of parsers, on what is no table
         return f"cannot be read as a table ({type(error).__name__})"
-
-
-def _by_reader(path: Path, format: str) -> Candidate | str:
-    """A view as its reader finds it without any options."""
-    required = readers.FORMATS[format].required
-    if required:
-        return f"format {format!r}, which needs {' and '.join(required)}; write its block by hand"
-    try:
-        frame = readers.FORMATS[format](path)
-    except (StudyError, ImportError) as error:
-        return str(error).removeprefix(f"{path.name}: ").rstrip(".")
-    ids, features = [[str(name) for name in axis] for axis in (frame.index, frame.columns)]
-    said = f"{counted(len(ids), 'subject')}, {counted(len(features), 'column')} of numbers, format {format!r}"
-    return Candidate(path.stem, [path], format, {}, ids, features, [said])
 
 
 def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
@@ -303,26 +222,29 @@ def _choose_ids(tables: Sequence[Table], others: Sequence[set[str]]) -> None:
             table.ids.sort(key=lambda name: -shared[name])
 
 
-def _sort_in(path: Path, table: Table | Candidate | str, found: Found) -> None:
+def _sort_in(
+    path: Path, part: tuple[str, str] | None, table: Table | list[Candidate] | str, found: Found
+) -> None:
     """Add a table as participants or as a candidate, or record why it is neither."""
-    if isinstance(table, Candidate):
-        found.views.append(table)
+    where = "" if part is None else f"{part[0]} {part[1]!r}: "
+    if isinstance(table, list):
+        found.views += table
         return
     if isinstance(table, str):
-        found.pass_over(path, table)
+        found.pass_over(path, where + table)
         return
     try:
         people = likely_people(table)
         view = _table_view(table)
     except (Unusable, StudyError) as error:
-        found.pass_over(path, str(error).removeprefix(f"{path.name}: "))
+        found.pass_over(path, where + str(error).removeprefix(f"{path.name}: "))
         return
     if people:
         found.people.append(table)
     if view is not None:
         found.views.append(view)
     elif not people:
-        found.pass_over(path, _nothing_in(table))
+        found.pass_over(path, where + _nothing_in(table))
 
 
 def _nothing_in(table: Table) -> str:
@@ -346,19 +268,30 @@ def _table_view(table: Table) -> Candidate | None:
     remarks = [
         f"{counted(len(table.subjects()), 'subject')}{'' if table.complete else ' in the first lines'}"
     ]
-    features = table.measures if table.format in ("table", "plink-raw", "freesurfer-table") else []
+    plain = table.format in WIDE
+    features = table.measures if plain or table.format in ("plink-raw", "freesurfer-table") else []
     if table.format == "freesurfer-table":
         features = [f"{table.header[0]} {name}" for name in features]
-    remarks[0] += f", {counted(len(features), 'numeric column')}" if table.format == "table" else ""
-    remarks[0] += (
-        f", ids in column {table.id!r}" if table.format in ("table", "long") else f", format {table.format!r}"
-    )
-    if table.format == "table":
+    if plain:
+        levelled = f" and {counted(len(table.levelled), 'column')} with levels" if table.levelled else ""
+        remarks[0] += f", {counted(len(features), 'numeric column')}{levelled}"
+        features = [*features, *table.levelled]
+    general = plain or table.format == "long"
+    remarks[0] += f", ids in column {table.id!r}" if general else f", format {table.format!r}"
+    if plain:
         remarks += [*table.visits.remarks, *_session_note(table), *why_excluded(table)]
     elif table.format == "long":
         remarks += [*table.visits.remarks]
+    settings = {**table.part, **settings} if general else settings
     return Candidate(
-        table.path.stem, [table.path], table.format, settings, table.subjects(), features, remarks, table
+        table.name,
+        [table.path],
+        table.format,
+        settings,
+        table.subjects(),
+        features,
+        [*remarks, *table.notes],
+        table,
     )
 
 
@@ -374,11 +307,13 @@ def _table_settings(table: Table) -> dict[str, Any] | None:
     """Id, visit, and the columns that are not features."""
     if table.is_long:
         return _long_settings(table)
-    table.format = "table"
+    table.format = "table" if table.format == "long" else table.format
     left = [_as_pattern(name, table.header) for name in excluded(table)]
-    if len(table.measures) < 2:
+    if not table.measures or len(table.measures) + len(table.levelled) < 2:
         return None
-    return {"id": table.id, **table.visits.settings, **({"exclude": left} if left else {})}
+    types = {_as_pattern(name, table.header): "nominal" for name in table.levelled}
+    found = {"id": table.id, **table.visits.settings, **({"exclude": left} if left else {})}
+    return {**found, **({"types": types} if types else {})}
 
 
 def _as_pattern(name: str, header: Sequence[str]) -> str:
@@ -404,6 +339,17 @@ def _merged_settings(table: Table) -> dict[str, Any] | None:
     return {"visit": "bl", "columns": chosen} if len(chosen) > 1 or "*" in chosen[0] else None
 
 
+def _days(table: Table) -> dict[str, Any] | None:
+    """The first visit by the days in labels, without clinical columns."""
+    if len(table.measures) < 2:
+        return None
+    return {
+        "id": table.id,
+        **table.visits.settings,
+        "columns": [_as_pattern(n, table.header) for n in table.measures],
+    }
+
+
 def _baseline(table: Table) -> dict[str, Any]:
     return {"visit": "bl"}
 
@@ -416,10 +362,11 @@ def _genotypes(table: Table) -> dict[str, Any]:
     return dict(GENOTYPES)
 
 
-GENOTYPES = {"min_maf": 0.01, "min_call_rate": 0.95}
 SETTINGS = {  # formats of texts of which something is to be chosen; the readers of others are asked
     "table": _table_settings,
     "long": _table_settings,
+    "bids": _table_settings,
+    "oasis3": _days,
     "freesurfer-table": _nothing,
     "plink-raw": _genotypes,
     "adnimerge": _merged_settings,
@@ -427,4 +374,5 @@ SETTINGS = {  # formats of texts of which something is to be chosen; the readers
     "ucsffsx": _baseline,
     "fdg": _baseline,
 }
+WIDE = ("table", "bids")  # formats with one row per subject and any columns
 assert set(SETTINGS) <= set(readers.FORMATS)

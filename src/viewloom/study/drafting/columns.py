@@ -104,6 +104,16 @@ def is_few(text: pd.Series) -> bool:
     return text.nunique() <= min(MOST_LEVELS, max(len(text) / 2, 2))
 
 
+def is_graded(cells: pd.Series) -> bool:
+    """Whether all cells are 3 to 7 different whole numbers below 10, as grades are.
+
+    >>> is_graded(pd.Series([0, 1, 2, 1])), is_graded(pd.Series([0, 1])), is_graded(pd.Series([1.5, 2, 3]))
+    (True, False, False)
+    """
+    distinct = as_numbers(cells).dropna().unique()
+    return 3 <= len(distinct) <= 7 and set(distinct.tolist()) <= set(range(10))
+
+
 def mostly_numbers(raw: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Columns with text in a few cells only."""
     filled = {name: int(raw[name].notna().sum()) for name in names}

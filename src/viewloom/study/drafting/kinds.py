@@ -5,28 +5,30 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from viewloom.study.errors import StudyError
+from viewloom.study.readers.files import kind_of
+from viewloom.study.readers.packed import ZIP, is_packed, open_bytes
+
 HEAD = 4096  # bytes that are read
-CSV = "save the sheet as CSV"
-TO_BED = "not supported; convert it with plink2 --make-bed"
+NAME_IT = "give its name the end"
 EXPORT = "not supported; export it as CSV"
 UNPACK = "unpack it first"
 NO_TABLE = "not a table of subjects"
 NAMED = {  # suffixes -> kind, and solution
-    ".xlsx .xls .xlsm .xlsb .ods": f"an Excel workbook: not supported; {CSV}",
-    ".sav .zsav .por": f"an SPSS file: {EXPORT}",
-    ".dta": f"a Stata file: {EXPORT}",
-    ".sas7bdat .xpt": f"a SAS file: {EXPORT}",
-    ".rds .rdata .rda": "an R file: not supported; export the table with write.csv",
-    ".mat": f"a MATLAB file: {EXPORT}",
-    ".npy .npz .pkl .pickle .joblib .pt .feather .arrow": "arrays: not supported; export them as CSV",
+    ".xlsb": "a binary workbook: not supported; save it as .xlsx",
+    ".sas7bcat": "labels of a SAS file; the .sas7bdat is read without them",
+    ".mat": f"a MATLAB file, and not of CAT12: {EXPORT}",
+    ".npy .npz .pkl .pickle .joblib .pt": "arrays: not supported; export them as CSV",
     ".h5 .hdf5 .hdf .nwb .loom .zarr": "HDF5 of an unknown layout; .h5ad and .h5mu are supported",
-    ".pgen .pvar .psam .pvar.zst .pgen.pgi": f"PLINK 2 genotypes: {TO_BED}",
-    ".vcf .vcf.gz .bcf .vcf.bgz": f"variant calls (VCF): {TO_BED}",
-    ".bgen .gen .gen.gz .sample .haps": f"imputed genotypes: {TO_BED}",
+    ".pvar .psam .pvar.zst .pgen.pgi": "part of a PLINK 2 set without its .pgen",
+    ".tbi .csi .bgi": f"an index of genotypes: {NO_TABLE}",
+    ".sample": "ids of a BGEN file that is not in the same folder",
+    ".gen .gen.gz .haps": "imputed genotypes as text: not supported; convert them with plink2 --make-pgen",
     ".ped .map .tped .tfam .lgen": "genotypes as text: not supported; convert them with plink --make-bed",
     ".bim .fam": "part of a PLINK set without its .bed",
-    ".zip .tar .tgz .tar.gz .tar.bz2 .tar.xz .7z .rar": f"an archive; {UNPACK}",
-    ".nii .nii.gz .mgz .mgh .gii .dcm .hdr .img .mif .mnc .nrrd .annot .label .surf .ctab .lta .xfm .m3z "
+    ".tar .tgz .tar.gz .tar.bz2 .tar.xz .7z .rar": f"an archive; {UNPACK}",
+    ".nii .nii.gz": "an image; format 'nifti' reads maps of subjects with a label atlas",
+    ".mgz .mgh .gii .dcm .hdr .img .mif .mnc .nrrd .annot .label .surf .ctab .lta .xfm .m3z "
     ".trk .tck .fif .edf .bdf .vhdr .vmrk .eeg .set .fdt .bval .bvec": f"an image or recording: {NO_TABLE}",
     ".png .jpg .jpeg .gif .tif .tiff .svg .bmp .eps": f"an image file: {NO_TABLE}",
     ".pdf .doc .docx .odt .rtf .ppt .pptx .tex .md .rst .html .htm .bib": f"a document: {NO_TABLE}",
@@ -35,7 +37,7 @@ NAMED = {  # suffixes -> kind, and solution
     ".log .out .err .done .touch .env .cmd": f"a log: {NO_TABLE}",
     ".safetensors": "a saved model",
     ".db .sqlite .sqlite3 .mdb .accdb": f"a database: {EXPORT}",
-    ".gz .bz2 .xz .zst": f"compressed; {UNPACK}",
+    ".zst .lz4 .z": f"compressed; {UNPACK}",
 }  # fmt: skip
 BIDS = {  # suffixes of BIDS tables without one row per subject
     "events": "events of a recording",
@@ -52,17 +54,18 @@ BIDS = {  # suffixes of BIDS tables without one row per subject
     "probseg": "labels of a parcellation",
 }
 MAGIC = {
-    b"PK\x03\x04": f"a zip file or workbook; {UNPACK}, or {CSV}",
-    b"\xd0\xcf\x11\xe0": f"an old Office file: not supported; {CSV}",
-    b"\x1f\x8b": f"compressed; {UNPACK}",
-    b"BZh": f"compressed; {UNPACK}",
-    b"\xfd7zXZ": f"compressed; {UNPACK}",
+    b"PK\x03\x04": f"a zip file or workbook; {NAME_IT} .zip or .xlsx",
+    b"\xd0\xcf\x11\xe0": f"an old Office file; {NAME_IT} .xls if it is a workbook",
+    b"\x1f\x8b": f"compressed; {NAME_IT} .gz",
+    b"BZh": f"compressed; {NAME_IT} .bz2",
+    b"\xfd7zXZ": f"compressed; {NAME_IT} .xz",
     b"\x89HDF": "HDF5 of an unknown layout; .h5ad and .h5mu are supported",
     b"MATLAB": f"a MATLAB file: {EXPORT}",
-    b"$FL2": f"an SPSS file: {EXPORT}",
+    b"$FL": f"an SPSS file; {NAME_IT} .sav",
+    b"###PGS CATALOG": "weights of a polygenic score; name it under scores of a view of genotypes",
     b"%PDF": f"a document: {NO_TABLE}",
     b"\x89PNG": f"an image file: {NO_TABLE}",
-    b"RDX": "an R file: not supported; export the table with write.csv",
+    b"RDX": f"an R file; {NAME_IT} .RData",
     b"<!DOCTYPE": f"a web page: {NO_TABLE}; was the download refused?",
     b"<html": f"a web page: {NO_TABLE}; was the download refused?",
     b"version https://git-lfs": "a Git LFS pointer; fetch the file with git lfs pull",
@@ -77,17 +80,20 @@ KNOWN = {end: what for ends, what in NAMED.items() for end in ends.split()}
 def known_as(path: Path) -> str | None:
     """The kind of a file by its name, or None.
 
-    >>> known_as(Path("brain.nii.gz")), known_as(Path("rois.csv"))
+    >>> known_as(Path("brain.mgz")), known_as(Path("rois.csv"))
     ('an image or recording: not a table of subjects', None)
     """
     name = path.name.casefold()
     if TEXTS.fullmatch(path.name) and path.suffix.casefold() not in (".csv", ".tsv"):
         return f"a document: {NO_TABLE}"
     suffixes = [part.casefold() for part in path.suffixes]
-    for end in ("".join(suffixes[-2:]), suffixes[-1] if suffixes else ""):
+    ends = ["".join(suffixes[-2:]), suffixes[-1] if suffixes else ""]
+    if is_packed(path) and path.suffix.casefold() != ZIP:  # what is compressed: report.pdf.gz
+        ends.append(suffixes[-2] if len(suffixes) > 1 else "")
+    for end in ends:
         if end in KNOWN:
             return KNOWN[end]
-    found = re.fullmatch(r".*_(?:desc-\w+_)?([a-z]+)\.tsv", name)
+    found = re.fullmatch(r".*_(?:desc-\w+_)?([a-z]+)\.tsv(?:\.gz)?", name)
     kind = BIDS.get(found[1]) if found else None
     return f"{kind} (BIDS): {NO_TABLE}" if kind else None
 
@@ -98,9 +104,13 @@ def unreadable_as(path: Path) -> str | None:
         return "a link to a missing file (fetch it with datalad get or git annex get)"
     if not path.is_file():
         return "not a regular file"
+    if kind_of(path) is not None:
+        return "an empty file" if path.stat().st_size == 0 else None
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             head = file.read(HEAD)
+    except StudyError as error:
+        return str(error).removeprefix(f"{path.name}: ").rstrip(".")
     except PermissionError:
         return "permission denied"
     except OSError as error:

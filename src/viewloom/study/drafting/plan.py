@@ -9,18 +9,24 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from viewloom.study import readers
 from viewloom.study.drafting import columns
-from viewloom.study.drafting.candidates import PEOPLE_NAMES, Candidate, Found, likely_people
+from viewloom.study.drafting.candidates import PEOPLE_NAMES, likely_people
 from viewloom.study.drafting.columns import named
+from viewloom.study.drafting.found import Candidate, Found
+from viewloom.study.drafting.genotypes import ending
+from viewloom.study.drafting.patterns import link, pattern_of_people
 from viewloom.study.drafting.tables import Table
 from viewloom.study.ids import canonical_ids, styles_of
+from viewloom.study.readers.frames import as_numbers
 from viewloom.study.wording import counted
 
 SAME = 0.9  # share of common columns from which tables have the same measures
 ALIKE = 0.5  # share of common columns from which tables of other subjects are one view
+DIFFERENT = ("statistics", "tracer", "atlas", "atlas_image", "files")  # settings of other measures
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
 
 
@@ -56,6 +62,12 @@ class Block:
     off: str = ""
     spare: bool = False
 
+    @property
+    def sources(self) -> list[tuple[Path, str]]:
+        """The files, and the sheet or object in them."""
+        part = self.settings.get("sheet") or self.settings.get("object") or ""
+        return [(path, part) for path in self.files]
+
 
 @dataclass
 class Plan:
@@ -82,6 +94,7 @@ def make_plan(found: Found) -> Plan:
     views = _tables_of_freesurfer(_of_chromosomes(views))
     groups, clashes = _joined_rows(views)
     plan.match = _match([*groups, *clashes], people)
+    link(groups, people[0].subjects() if people else [], plan.match)
     names = _names([_name(view) for view in [*groups, *clashes]])
     blocks = [
         _block(view, name, found.folder, plan.match)
@@ -101,8 +114,8 @@ def ranked_people(tables: Sequence[Table]) -> list[Table]:
 
     def rank(table: Table) -> tuple[bool, bool, bool, int, int]:
         diagnosis = bool(table.roles(columns.DIAGNOSIS))
-        called = table.path.stem.casefold() in ("participants", "participant", "subjects")
-        hinted = bool(PEOPLE_NAMES.match(table.path.stem))
+        called = table.title.casefold() in ("participants", "participant", "subjects")
+        hinted = bool(PEOPLE_NAMES.match(table.title))
         return not called, not diagnosis, not hinted, -min(len(table.clinical), 3), len(table.measures)
 
     return sorted(filter(likely_people, tables), key=rank)
@@ -128,7 +141,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
-    """Merge PLINK sets of the same subjects and other variants whose names differ in a number."""
+    """Merge files of genotypes of the same subjects and other variants whose names differ in a number."""
     kept: list[Candidate] = []
     for view in views:
         partner = next((other for other in kept if _same_subjects_other_variants(other, view)), None)
@@ -138,12 +151,11 @@ def _of_chromosomes(views: Sequence[Candidate]) -> list[Candidate]:
         partner.paths += view.paths
         partner.beside += view.beside
         partner.features += view.features
-        partner.name = (
-            re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", partner.paths[0].stem) or "genotypes"
-        )
+        name = partner.paths[0].name.removesuffix(ending(partner.paths[0]) or "")
+        partner.name = re.sub(r"(?i)[._-]*(chr(omosome)?)?[._-]*[\dxym]+$", "", name) or "genotypes"
         count = len(partner.paths)
         partner.remarks[0] = (
-            f"PLINK genotypes in {count} files, one per chromosome: {counted(len(partner.ids), 'subject')}"
+            f"genotypes in {count} files, one per chromosome: {counted(len(partner.ids), 'subject')}"
         )
     for view in kept:
         view.paths.sort(
@@ -231,7 +243,7 @@ def _held(view: Candidate, other: Candidate) -> float:
 
 
 def _same_reading(one: Candidate, other: Candidate) -> bool:
-    keys = ("id", "visit", "visit_column", "modality")
+    keys = ("id", "visit", "visit_column", "modality", "sheet", "object", *DIFFERENT)
     return all(one.settings.get(key) == other.settings.get(key) for key in keys)
 
 
@@ -247,6 +259,9 @@ def _stack(view: Candidate, more: Candidate) -> None:
     exclude = list(dict.fromkeys([*view.settings.get("exclude", []), *more.settings.get("exclude", [])]))
     if exclude:
         view.settings["exclude"] = exclude
+    types = {**more.settings.get("types", {}), **view.settings.get("types", {})}
+    if types:
+        view.settings["types"] = types
     other = [f"{path.name}: the same columns, other subjects: one view of both files" for path in more.paths]
     view.remarks += other
 
@@ -278,7 +293,10 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
         if side.table is not None
     )
     common = one.index.intersection(other.index)
-    return one.loc[common].equals(other.loc[common])
+    left, right = (
+        side.loc[common].apply(as_numbers).to_numpy(dtype=float, na_value=np.nan) for side in (one, other)
+    )
+    return np.array_equal(left, right, equal_nan=True)
 
 
 def _match(views: Sequence[Candidate], people: Sequence[Table]) -> str:
@@ -306,17 +324,25 @@ def _block(view: Candidate, name: str, folder: Path, match: str) -> Block:
     paths = [path.relative_to(folder).as_posix() for path in view.paths]
     where: dict[str, Any] = {"path": paths[0]} if len(paths) == 1 else {"paths": paths}
     others = {"id": view.table.ids[1:]} if view.table is not None and "id" in view.settings else {}
-    settings = {**where, "format": view.format, **view.settings}
+    own = {key: _relative(value, folder) for key, value in view.settings.items()}
+    settings = {**where, "format": view.format, **own}
     files = [*view.paths, *view.beside]
     return Block(name, settings, view.remarks, others, canonical_ids(view.ids, match), files)
+
+
+def _relative(value: Any, folder: Path) -> Any:
+    """A path in settings as study.toml has it."""
+    return value.relative_to(folder).as_posix() if isinstance(value, Path) else value
 
 
 def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: bool) -> None:
     """The block of participants, and a view of its measures."""
     table = people[0]
     plan.people = people_block(table, found.folder, plan.match)
-    used = {path for view in plan.views for path in view.files}
-    plan.people.others["path"] = [other.path.relative_to(found.folder).as_posix() for other in people[1:]]
+    _link_people(plan.people, table, [view for view in found.views if view.table is not table], plan.match)
+    used = {source for view in plan.views for source in view.sources}
+    others = [other.path for other in people[1:] if other.path != table.path]
+    plan.people.others["path"] = [path.relative_to(found.folder).as_posix() for path in dict.fromkeys(others)]
     own = [view for view in found.views if view.table is table]
     for view in own:
         name = _names([*(block.name for block in plan.views), "features"])[-1]
@@ -324,17 +350,28 @@ def _add_people(plan: Plan, people: Sequence[Table], found: Found, other_views: 
         block.off = "the measures of the table of participants; uncomment them to use them"
         block.off, block.spare = (block.off, True) if other_views else ("", False)
         plan.views.append(block)
-    too = f"also a table of participants; {table.path.name} is used"
+    too = f"also a table of participants; {' '.join([table.path.name, *table.part.values()])} is used"
     for other in people[1:]:
-        if other.path not in used:
-            plan.passed.append((other.path.relative_to(found.folder).as_posix(), too, 1))
-    _set_aside(plan, {other.path for other in people[1:] if PEOPLE_NAMES.match(other.path.stem)}, too)
+        if other.source not in used:
+            where = "".join(f"{key} {name!r}: " for key, name in other.part.items())
+            plan.passed.append((other.path.relative_to(found.folder).as_posix(), where + too, 1))
+    _set_aside(plan, {other.source for other in people[1:] if PEOPLE_NAMES.match(other.title)}, too)
+
+
+def _link_people(people: Block, table: Table, views: Sequence[Candidate], match: str) -> None:
+    """Set a pattern of ids if the participants meet no view without one."""
+    found = pattern_of_people(table.subjects(), views, match)
+    if found is not None:
+        pattern, met = found
+        people.settings["id"] = {"column": table.id, "pattern": pattern}
+        people.remarks.append(f"ids by a pattern: {met} subjects are in the views, none without it")
 
 
 def people_block(table: Table, folder: Path, match: str) -> Block:
     """The block of participants, with the columns whose roles are clear."""
     settings: dict[str, Any] = {
-        "path": table.path.relative_to(folder).as_posix(), "format": table.format, "id": table.id,
+        "path": table.path.relative_to(folder).as_posix(), "format": table.format,
+        **table.part, "id": table.id,
     }  # fmt: skip
     settings |= table.visits.settings
     diagnosis, site = table.roles(columns.DIAGNOSIS), table.roles(columns.SITE)
@@ -345,6 +382,7 @@ def people_block(table: Table, folder: Path, match: str) -> Block:
     remarks = [
         f"{counted(len(table.subjects()), 'subject')}, ids in column {table.id!r}",
         *table.visits.remarks,
+        *table.notes,
     ]
     return Block(
         "participants", settings, remarks, others, canonical_ids(table.subjects(), match), [table.path]
@@ -352,16 +390,24 @@ def people_block(table: Table, folder: Path, match: str) -> Block:
 
 
 def _set_phenotypes_aside(plan: Plan) -> None:
-    """Use BIDS questionnaires as views only if there are no others."""
-    clinical = {
-        path for view in plan.active for path in view.files if any(map(PHENOTYPE.fullmatch, _places(view)))
-    }
+    """Use BIDS questionnaires and tables of sessions as views only if there are no others."""
+    clinical = {source for view in plan.active for source in view.sources if _is_phenotype(view)}
     _set_aside(plan, clinical, "assessments (folder phenotype): uncomment them to use them as well")
+    sessions = {source for view in plan.active for source in view.sources if _is_sessions(view)}
+    _set_aside(plan, sessions, "what is known of sessions: uncomment it to use it as well")
 
 
-def _set_aside(plan: Plan, files: set[Path], why: str) -> None:
-    """Disable views of some files if there are others."""
-    chosen = [view for view in plan.active if files.intersection(view.files)]
+def _is_phenotype(view: Block) -> bool:
+    return any(map(PHENOTYPE.fullmatch, _places(view)))
+
+
+def _is_sessions(view: Block) -> bool:
+    return view.settings["format"] == "bids" and any(path.is_dir() for path in view.files)
+
+
+def _set_aside(plan: Plan, sources: set[tuple[Path, str]], why: str) -> None:
+    """Disable views of some files or sheets if there are others."""
+    chosen = [view for view in plan.active if sources.intersection(view.sources)]
     if len(chosen) < len(plan.active):
         for view in chosen:
             view.off, view.spare = why, True

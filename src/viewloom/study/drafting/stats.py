@@ -154,7 +154,9 @@ def _owned(files: Sequence[Path], below: set[Path], root: Path, stats: Sequence[
 
 def _subject(path: Path) -> str:
     """The subject of a file, as for the reader."""
-    own = re.sub(r"(?:^|[._])(?:aseg(?:\+DKT)?|samseg\.fs|[lr]h\..+|wmparc|brainvol)\.stats$", "", path.name)
+    own = re.sub(
+        r"(?:^|[._])(?:aseg(?:\+DKT)?(?:\.VINN)?|samseg\.fs|[lr]h\..+|wmparc|brainvol)\.stats$", "", path.name
+    )
     folder = path.parent.parent if path.parent.name == "stats" else path.parent
     return folder.name if own in ("", path.name) else own
 

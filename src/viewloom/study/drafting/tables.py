@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,14 +18,17 @@ from viewloom.study.drafting import columns
 from viewloom.study.drafting.columns import named
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
-from viewloom.study.readers.formats import is_parquet
-from viewloom.study.readers.tables import REGION, VALUE, load_parquet
-from viewloom.study.readers.text import NAMED, SINGLE, find_dialect, load
+from viewloom.study.readers.files import kind_of, open_table
+from viewloom.study.readers.mixed import has_levels
+from viewloom.study.readers.packed import is_packed, open_bytes, unpacked_name
+from viewloom.study.readers.tables import REGION, VALUE
+from viewloom.study.readers.text import NAMED, SINGLE
 from viewloom.study.readers.visits import FIRST, parse, visit_columns
 from viewloom.study.wording import counted, folded
 
 LARGE = 1 << 25  # bytes; of larger files only the first lines are read
 SAMPLE = 3000  # lines
+LEAST_LEVELLED = 0.25  # text columns with levels per measure, for them to be features
 MOST_IDS = 4  # candidate id columns
 SIDE = "roilat side hemi hemisphere"
 PERHAPS_VISITS = "ses tp phase event redcapevent followup exam month months year"  # if ids are not unique
@@ -57,6 +61,10 @@ class Table:
         Whether these are all rows.
     ids : list of str
         Possible id columns, the most likely first.
+    part : dict
+        The sheet or object, where the file has several tables.
+    notes : list of str
+        What was left out of the file.
     """
 
     path: Path
@@ -64,6 +72,24 @@ class Table:
     raw: pd.DataFrame
     complete: bool
     ids: list[str]
+    part: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """What the table is called: its sheet or object, else its file."""
+        return next(iter(self.part.values()), Path(unpacked_name(self.path)).stem)
+
+    @property
+    def source(self) -> tuple[Path, str]:
+        """The file, and the sheet or object in it."""
+        return self.path, next(iter(self.part.values()), "")
+
+    @property
+    def name(self) -> str:
+        """The name of the table, from that of the file and of the sheet."""
+        stem = Path(unpacked_name(self.path)).stem
+        return "_".join([stem, *self.part.values()])
 
     @property
     def header(self) -> list[str]:
@@ -87,14 +113,16 @@ class Table:
     @cached_property
     def visits(self) -> Visits:
         """The visit to keep; `Unusable` if rows of a subject cannot be distinguished."""
-        if self.format not in ("table", "long"):
-            return Visits({"visit": "bl"}) if readers.takes(self.format, "visit") else Visits()
+        format = readers.FORMATS[self.format]
+        if not format.tabular:
+            first = "bl" if format.glance is None else FIRST
+            return Visits({"visit": first}) if readers.takes(self.format, "visit") else Visits()
         return choose_visit(self)
 
     @cached_property
     def baseline(self) -> pd.DataFrame:
         """Rows of the visit to keep, for formats without their own rule."""
-        if self.format not in ("table", "long") or "visit" not in self.visits.settings:
+        if not readers.FORMATS[self.format].tabular or "visit" not in self.visits.settings:
             return self.raw
         codes = frames.visit_codes(self.raw, self.visits.settings.get("visit_column"), self.path)
         return frames.of_visit(self.raw, self.id, codes, self.visits.settings["visit"], self.path, [])
@@ -123,6 +151,19 @@ class Table:
         apart |= {self.visits.settings.get("visit_column", "")}
         return [name for name in self.header if name not in apart]
 
+    @cached_property
+    def levelled(self) -> list[str]:
+        """Text columns with levels that are features; not a few beside many measures, such as remarks."""
+        apart = {*self.ids, *visit_columns(self.header), *self.clinical, *self.counting}
+        apart |= {self.visits.settings.get("visit_column", "")}
+        found = [name for name in self.text if name not in apart and has_levels(self.baseline[name])]
+        return found if len(found) >= LEAST_LEVELLED * len(self.measures) else []
+
+    @cached_property
+    def few_values(self) -> list[str]:
+        """Measures of a few whole numbers, which may be levels."""
+        return [name for name in self.measures if columns.is_graded(self.baseline[name])]
+
     def roles(self, names: str) -> list[str]:
         """Columns of a role, by their names and content."""
         fits = FITS[names]
@@ -139,7 +180,7 @@ FITS = {
 }
 
 
-def look_at(path: Path, known: Iterable[str] = ()) -> Table:
+def look_at(path: Path, known: Iterable[str] = (), part: dict[str, str] | None = None) -> Table:
     """Read a table as far as needed, and find its id columns.
 
     Parameters
@@ -147,6 +188,8 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
     path : Path
     known : iterable of str
         Ids of other tables, which identify an id column with an unusual name.
+    part : dict, optional
+        The sheet or object, where the file has several tables.
 
     Raises
     ------
@@ -154,7 +197,7 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
         With the kind of the file, and the solution.
     """
     try:
-        format, raw, complete = _read(path)
+        format, raw, complete, notes = _read(path, part or {})
     except (StudyError, ImportError) as error:
         raise Unusable(_reason(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
     if raw.columns.duplicated().any():
@@ -162,10 +205,13 @@ def look_at(path: Path, known: Iterable[str] = ()) -> Table:
         raise Unusable(f"a table with {counted(repeated, 'duplicate column name')}; rename them")
     if _lacks_header([str(name) for name in raw.columns]):
         raise Unusable("a table without a header: its first line has numbers instead of names")
-    ids = _id_columns(raw, format, set(known))
+    glance = readers.FORMATS[format].glance
+    if glance is not None:
+        raw, id = glance(raw)
+    ids = [id] if glance is not None else _id_columns(raw, format, set(known))
     if not ids:
         raise Unusable(_no_ids(raw))
-    return Table(path, format, raw, complete, ids)
+    return Table(path, format, raw, complete, ids, part or {}, notes)
 
 
 def _reason(error: str) -> str:
@@ -173,24 +219,34 @@ def _reason(error: str) -> str:
     return "text without columns: not a table" if error.startswith(SINGLE) else error
 
 
-def _read(path: Path) -> tuple[str, pd.DataFrame, bool]:
-    """Format, rows, and whether these are all rows."""
-    if is_parquet(path):
-        return "table", load_parquet(path), True
-    if path.stat().st_size <= LARGE:
-        return (*_read_text(path), True)
-    with tempfile.TemporaryDirectory() as folder, path.open("rb") as file:
-        start = Path(folder, path.name)
+def _read(path: Path, part: dict[str, str]) -> tuple[str, pd.DataFrame, bool, list[str]]:
+    """Format, rows, whether these are all rows, and notes on them."""
+    if kind_of(path) is not None or (path.stat().st_size <= LARGE and not _expands(path)):
+        format, raw, notes = _read_file(path, part)
+        return format, raw, True, notes
+    with tempfile.TemporaryDirectory() as folder, open_bytes(path) as file:
+        start = Path(folder, unpacked_name(path))
         start.write_bytes(b"".join(islice(iter(lambda: file.readline(LARGE), b""), SAMPLE)))
-        return (*_read_text(start), False)
+        format, raw, notes = _read_file(start, part)
+        return format, raw, False, notes
 
 
-def _read_text(path: Path) -> tuple[str, pd.DataFrame]:
-    format = readers.sniff(path)
-    dialect = find_dialect(path, candidates=NAMED.values())
-    text = [*named(dialect.header, columns.IDS), *visit_columns(dialect.header), *dialect.header[:2]]
-    raw = load(path, dialect, text=text)
-    return format or "table", raw[raw.notna().any(axis=1)]
+def _expands(path: Path) -> bool:
+    """Whether a compressed file is large."""
+    if not is_packed(path):
+        return False
+    with open_bytes(path) as file:
+        return any(size > LARGE for size in accumulate(map(len, iter(lambda: file.read(1 << 20), b""))))
+
+
+def _read_file(path: Path, part: dict[str, str]) -> tuple[str, pd.DataFrame, list[str]]:
+    format = readers.sniff(path, part)
+    options: dict[str, Any] = dict(part)
+    file = open_table(path, candidates=NAMED.values(), **options)
+    header = file.header
+    text = [*named(header, columns.IDS), *visit_columns(header), *header[:2]]
+    raw = file.load(text, levels=True)
+    return format or "table", raw[raw.notna().any(axis=1)], [str(note) for note in file.notes]
 
 
 def _lacks_header(header: list[str]) -> bool:
@@ -204,10 +260,15 @@ def _id_columns(raw: pd.DataFrame, format: str, known: set[str]) -> list[str]:
     """Possible id columns: by name, else by content."""
     header = [str(name) for name in raw.columns]
     by_name = [name for name in named(header, columns.IDS) if columns.may_be_ids(raw[name])]
-    if format != "table" and by_name:
+    if not _is_wide(format) and by_name:
         return by_name[:MOST_IDS]
     good = [name for name in by_name if _identifies_subjects(raw, name)]
     return (good or by_name or _by_content(raw, header, known))[:MOST_IDS]
+
+
+def _is_wide(format: str) -> bool:
+    """Whether rows are subjects, and columns may be any."""
+    return readers.FORMATS[format].tabular and format != "long"
 
 
 def _identifies_subjects(raw: pd.DataFrame, name: str) -> bool:
@@ -324,7 +385,8 @@ def excluded(table: Table) -> list[str]:
     dropped = {table.id}
     if "visit" in table.visits.settings:
         dropped.add(table.visits.settings.get("visit_column") or visit_columns(table.header)[0])
-    return [name for name in table.header if name not in dropped and name not in table.measures]
+    kept = {*table.measures, *table.levelled}
+    return [name for name in table.header if name not in dropped and name not in kept]
 
 
 def why_excluded(table: Table) -> list[str]:
@@ -339,4 +401,7 @@ def why_excluded(table: Table) -> list[str]:
         remarks.append(f"row numbers: {listed(rows)}")
     if mixed:
         remarks.append(f"numeric except for a few cells: {listed(mixed)}; see missing_codes")
+    if table.few_values:
+        named_few = listed(table.few_values)
+        remarks.append(f"few whole numbers, continuous unless types makes them ordinal: {named_few}")
     return remarks

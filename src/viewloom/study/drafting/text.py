@@ -101,7 +101,8 @@ def _label(block: Block) -> str:
     paths = block.settings.get("paths") or [block.settings["path"]]
     shown = ["this folder" if path == "." else path for path in paths[:SHOWN]]
     ends = sorted({path.suffix for path in block.files} - {Path(path).suffix for path in paths})
-    beside = f" with {' and '.join(ends)}" if ends else ""
+    part = block.settings.get("sheet") or block.settings.get("object")
+    beside = f" with {' and '.join(ends)}" if ends else f" ({part})" if part else ""
     return ", ".join(shown) + (f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else "") + beside
 
 
@@ -133,9 +134,18 @@ def _people_text(people: Block) -> str:
 
 
 def _view_text(view: Block) -> str:
-    key = view.name if re.fullmatch(r"[A-Za-z0-9_-]+", view.name) else quoted(view.name)
+    key = _key(view.name)
     hints = [hint for hint in HINTS.get(view.settings["format"], ()) if not view.off]
-    return _finished(view, [f"[views.{key}]", *_settings(view.settings, view), *hints])
+    settings = {name: value for name, value in view.settings.items() if name != "types"}
+    types = view.settings.get("types", {})
+    below = [f"[views.{key}.types]", *(f"{_key(name)} = {quoted(kind)}" for name, kind in types.items())]
+    lines = [f"[views.{key}]", *_settings(settings, view), *hints, *(below if types else [])]
+    return _finished(view, lines)
+
+
+def _key(name: str) -> str:
+    """A key of TOML, in quotes where needed."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
 
 
 def _finished(block: Block, lines: Sequence[str]) -> str:
@@ -162,6 +172,8 @@ VISIT_HINT = "  # the first visit of each subject"
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_value(one)}' for key, one in value.items())} }}"
     if isinstance(value, list):
         return _list([quoted(item) for item in value])
     return quoted(value) if isinstance(value, str) else json.dumps(value)

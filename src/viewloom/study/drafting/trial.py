@@ -14,7 +14,7 @@ from viewloom.study.config.toml import parse_study
 from viewloom.study.drafting.plan import Block, Plan
 from viewloom.study.drafting.text import study_text
 from viewloom.study.errors import StudyError
-from viewloom.study.joining import LEAST_PER_CLUSTER
+from viewloom.study.joining import LEAST_PER_CLUSTER, constant_columns
 from viewloom.study.readers.visits import FIRST
 from viewloom.study.reading import read_participants, read_view
 from viewloom.study.wording import counted
@@ -51,7 +51,7 @@ def _use_spare(plan: Plan) -> None:
 
 def _is_large(plan: Plan, block: Block) -> bool:
     """Whether a source is too large to be tested."""
-    if block.settings["format"] == "freesurfer":
+    if any(path.is_dir() for path in block.files):
         return len(block.ids) > MOST_SUBJECTS
     return sum(path.stat().st_size for path in block.files) > LARGE
 
@@ -78,15 +78,17 @@ def _try_view(plan: Plan, view: Block) -> None:
         view.off = str(error).split("\n")[0].removeprefix("study.toml, ")
         return
     view.ids = pd.Index(frame.index)
-    if frame.shape[1] < 2 or (len(frame) > 1 and (frame.max() == frame.min()).all()):
-        view.off = f"{counted(frame.shape[1], 'numeric column')}, too few that vary for a view"
+    if frame.shape[1] < 2 or (len(frame) > 1 and constant_columns(frame).all()):
+        view.off = f"{counted(frame.shape[1], 'column')}, too few that vary for a view"
 
 
 def _try_people(plan: Plan, people: Block) -> None:
     """Read the participants; disable them if that fails."""
     if _is_large(plan, people):
         return
-    views = [Block("x", {"path": people.settings["path"], "format": "table", "id": people.settings["id"]})]
+    keys = ("path", "sheet", "object", "id")
+    here = {key: people.settings[key] for key in keys if key in people.settings}
+    views = [Block("x", {"format": "table", **here})]
     try:
         study = parse_study(
             study_text(Plan(plan.folder, views, people, plan.match)), plan.folder / "study.toml"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from viewloom.study.errors import StudyError
+from viewloom.study.preparation.portions import column_portions
 
 Array = np.ndarray
 TINY = 1e-10  # a spread below this share of the values is rounding
@@ -73,15 +74,36 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
         raise StudyError("ComBat needs at least two sites with at least two subjects each.")
     design = np.hstack([np.eye(len(sizes))[site], covariates])
     _check_not_confounded(design, covariates, len(sizes))
-    effects = np.linalg.lstsq(design, X, rcond=None)[0]
+    solver, order = np.linalg.pinv(design), np.argsort(site, kind="stable")
+    parts = [_features(X[:, part], design, solver, sizes, order) for part in column_portions(X.shape)]
+    mean, slopes, spread, varies, gamma, variance = (
+        np.concatenate(found, axis=-1) for found in zip(*parts, strict=True)
+    )
+    effects_of = [_shrunk(*moments, varies) for moments in zip(sizes, gamma, variance, strict=True)]
+    shift, scale = (np.array(found) for found in zip(*effects_of, strict=True))
+    return Combat(mean, slopes, spread, shift, scale, varies)
+
+
+def _features(X: Array, design: Array, solver: Array, sizes: Array, order: Array) -> tuple[Array, ...]:
+    """Mean, slopes, spread and variation of some features, and their moments at each site (s x d)."""
+    X = np.asarray(X, dtype=np.float64)
+    effects = solver @ X
     mean, slopes = sizes @ effects[: len(sizes)] / len(X), effects[len(sizes) :]
     spread = np.sqrt(np.mean((X - design @ effects) ** 2, axis=0))
     varies = spread > TINY * np.abs(X).max(axis=0)
     spread = np.where(varies, spread, 1.0)
-    Z = (X - mean - covariates @ slopes) / spread
-    effects_of = [_site(Z[site == i], varies) for i in range(len(sizes))]
-    shift, scale = (np.array(found) for found in zip(*effects_of, strict=True))
-    return Combat(mean, slopes, spread, shift, scale, varies)
+    Z = ((X - mean - design[:, len(sizes) :] @ slopes) / spread)[order]
+    sites = np.split(Z, np.cumsum(sizes)[:-1])
+    gamma, variance = ([found(part) for part in sites] for found in (_mean, _variance))
+    return mean, slopes, spread, varies, np.array(gamma), np.array(variance)
+
+
+def _mean(Z: Array) -> Array:
+    return np.asarray(Z.mean(axis=0))
+
+
+def _variance(Z: Array) -> Array:
+    return np.asarray(Z.var(axis=0, ddof=1))
 
 
 def adapt_combat(fitted: Combat, X: Array, covariates: Array) -> Combat:
@@ -91,18 +113,18 @@ def adapt_combat(fitted: Combat, X: Array, covariates: Array) -> Combat:
     a single site.
     """
     Z = (X - fitted.mean - covariates @ fitted.slopes) / fitted.spread
-    shift, scale = _site(Z, fitted.varies)
+    shift, scale = _shrunk(len(Z), _mean(Z), _variance(Z), fitted.varies)
     return replace(fitted, shift=shift[None], scale=scale[None])
 
 
-def _site(Z: Array, varies: Array) -> tuple[Array, Array]:
-    """Shift and scale of the standardised features of a site.
+def _shrunk(n: int, gamma: Array, variance: Array, varies: Array) -> tuple[Array, Array]:
+    """Shift and scale of a site of n subjects, from the moments of its standardised features.
 
     A feature that varies between sites only is fully corrected, and not used for the shrinkage.
     """
-    shift, scale = Z.mean(axis=0), np.ones(Z.shape[1])
-    shift[varies], variance = site_effects(Z[:, varies])
-    scale[varies] = np.sqrt(variance)
+    shift, scale = gamma.copy(), np.ones(len(gamma))
+    shift[varies], delta = posterior(n, gamma[varies], variance[varies])
+    scale[varies] = np.sqrt(delta)
     return shift, scale
 
 
@@ -123,8 +145,12 @@ def site_effects(Z: Array) -> tuple[Array, Array]:
     The priors are normal for ``gamma`` and inverse gamma for ``delta``, with the moments of the estimates
     over features. The estimates of a single feature are not shrunk.
     """
-    n, d = Z.shape
-    gamma, variance = Z.mean(axis=0), Z.var(axis=0, ddof=1)
+    return posterior(len(Z), _mean(Z), _variance(Z))
+
+
+def posterior(n: int, gamma: Array, variance: Array) -> tuple[Array, Array]:
+    """`site_effects` from the mean and variance of each feature in n subjects."""
+    d = len(gamma)
     delta = np.where(variance > TINY**2, variance, 1.0)
     if d < 2:
         return gamma, delta

@@ -2,14 +2,15 @@
 
 The steps of every view are, in this order: constant columns are left out, missing cells imputed, sites
 harmonised, covariates regressed out or features made into w-scores, features standardised; at last severity
-is removed. Sparse views are not changed.
+is removed. Sparse views are not changed. Columns with levels are left out if they are constant, and filled.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ import pandas as pd
 import scipy.sparse as sp
 
 from viewloom.data.alignment import align
+from viewloom.data.mixed import MixedBlock
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.covariates import Covariates, labels_of
+from viewloom.study.preparation.mixed_view import MixedView, fit_mixed, restored_mixed
 from viewloom.study.preparation.normative import check_enough, check_estimable, reference_subjects
 from viewloom.study.preparation.plan import Plan
+from viewloom.study.preparation.portions import row_portions
 from viewloom.study.preparation.severity import Severity, fit_severity
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
-from viewloom.study.preparation.view_steps import PreparedView, fit_view, naming, restored_view
+from viewloom.study.preparation.view_steps import PreparedView, fit_steps, naming, restored_view
+from viewloom.study.readers.genotypes.panel import Panel
 from viewloom.study.wording import counted
 
 __all__ = ["Plan", "Preparation"]
@@ -40,7 +45,7 @@ class Preparation:
     Attributes
     ----------
     plan : Plan
-    views : list of PreparedView
+    views : list of PreparedView or MixedView
     covariates : Covariates
     sites : list of str
         Sites of the training subjects.
@@ -79,7 +84,7 @@ class Preparation:
     """
 
     plan: Plan
-    views: list[PreparedView]
+    views: list[PreparedView | MixedView]
     covariates: Covariates
     sites: list[str]
     notes: list[Note]
@@ -125,7 +130,7 @@ class Preparation:
         nothing = np.empty((len(views), 0), dtype=bool)
         asked = Asked(plan, people, reference, complete, np.empty(0), nothing, len(sites))
         notes += _idle_notes(participants, plan, reference)
-        prepared = [fit_view(views, a, asked) for a in range(views.n_views)]
+        prepared = [_fitted_view(views, a, asked) for a in range(views.n_views)]
         notes += [note.about(f"View {view.name!r}") for view in prepared for note in view.notes]
         return replace(blank, views=prepared, notes=notes)._with_severity(views, participants, clustered)
 
@@ -142,6 +147,21 @@ class Preparation:
         fitted = fit_severity(ready[rows], self.plan.remove_severity, people, self.plan.genotypes, controls)
         notes = [note for severity in fitted for note in severity.notes]
         return replace(self, severity=tuple(fitted), notes=[*self.notes, *notes])
+
+    def with_variants(self, panels: Mapping[str, Panel]) -> Preparation:
+        """The same preparation, which stores the alleles of genotypes, by view."""
+        views = [
+            replace(view, panel=panels[view.name].of(map(str, view.features)))
+            if view.name in panels
+            else view
+            for view in self.views
+        ]
+        return replace(self, views=views)
+
+    @property
+    def needed(self) -> dict[str, Collection[str]]:
+        """By view, the features that new subjects need; of genotypes, with their alleles."""
+        return {view.name: view.needed for view in self.views}
 
     @property
     def without_severity(self) -> Preparation:
@@ -178,15 +198,11 @@ class Preparation:
 
     def settings(self) -> dict[str, Any]:
         """All other settings, for JSON; includes whether the arrays have training rows."""
-        views = [
-            {"name": view.name, "features": view.features.tolist(), "steps": list(view.kinds)}
-            for view in self.views
-        ]
         return {
             "plan": {name: _listed(value) for name, value in asdict(self.plan).items()},
             "covariates": dict(self.covariates.levels),
             "sites": self.sites,
-            "views": views,
+            "views": [view.settings() for view in self.views],
             "severity": [severity.settings() for severity in self.severity],
             "notes": [str(note) for note in self.notes],
             "holds_training_rows": any("knn" in view.kinds for view in self.views),
@@ -200,7 +216,7 @@ class Preparation:
         knots = {name: arrays[f"covariates/knots/{i}"] for i, name in enumerate(plan.splines)}
         return cls(
             plan,
-            [restored_view(view, a, arrays) for a, view in enumerate(settings["views"])],
+            [_restored(view, a, arrays) for a, view in enumerate(settings["views"])],
             Covariates(settings["covariates"], **design, knots=knots),
             list(settings["sites"]),
             notes=[],
@@ -216,13 +232,18 @@ class Preparation:
         notes += lacking
         blocks, present = list(views.blocks), views.present.copy()
         for a, view in enumerate(self.views):
-            if not view.steps:
+            if not view.steps and isinstance(view, PreparedView):
                 continue
             rows = views.rows(a)
-            X, kept = view.apply(_dense(blocks[a])[rows].astype(float), people[rows])
-            blocks[a] = _scattered(X, rows[kept], len(views), blocks[a].dtype)
+            if isinstance(view, MixedView):
+                with naming(view.name):
+                    X, left, changed = view.prepared(blocks[a][rows], people[rows])
+                notes += [note.about(f"View {view.name!r}") for note in changed]
+                blocks[a], kept = X.scattered(rows[left], len(views)), rows[left]
+            else:
+                blocks[a], kept = _prepared(view, _dense(blocks[a]), rows, people)
             present[:, a] = False
-            present[rows[kept], a] = True
+            present[kept, a] = True
             lost = len(rows) - len(kept)
             empty = count_note(lost, "subject", text="without a value in the columns that are kept")
             notes += [note.about(f"View {view.name!r}") for note in empty]
@@ -281,6 +302,28 @@ class Preparation:
             return [_adapted_note(new, n_sites, int((isnew & control).sum())), *nowhere]
         text = "of sites that are not in the training data, not harmonised"
         return [*count_note(new, "subject", text=text), *nowhere]
+
+
+def _fitted_view(views: Views, a: int, asked: Asked) -> PreparedView | MixedView:
+    """Fit the preparation of the view at this position; sparse views have no steps."""
+    name, rows = views.names[a], views.rows(a)
+    block, features = views.blocks[a], views.feature_names[name]
+    if sp.issparse(block):
+        return PreparedView(name, features, (), ())
+    here = asked.of(rows)
+    if isinstance(block, MixedBlock):
+        return fit_mixed(block[rows], here, partial(fit_steps, name))
+    X = block[rows] if block.dtype == np.float32 else block[rows].astype(np.float64)
+    return fit_steps(name, X, features, here)
+
+
+def _restored(stored: Mapping[str, Any], a: int, arrays: Mapping[str, Array]) -> PreparedView | MixedView:
+    """Restore a view."""
+    if "levelled" not in stored:
+        return restored_view(stored, a, arrays)
+    found = stored["numbers"]
+    numbers = None if found is None else restored_view({**stored, "features": found}, a, arrays)
+    return restored_mixed(stored, numbers)
 
 
 def _adapted_note(subjects: int, sites: int, controls: int) -> Note:
@@ -396,11 +439,16 @@ def _dense(X: Any) -> Array:
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
-def _scattered(X: Array, rows: Array, n: int, dtype: Any) -> Array:
-    """Rows at their positions, NaN elsewhere."""
-    full = np.full((n, X.shape[1]), np.nan, dtype=dtype)
-    full[rows] = X
-    return full
+def _prepared(view: PreparedView, X: Array, rows: Array, people: People) -> tuple[Array, Array]:
+    """A block after all steps, NaN in other rows than these, and the rows that have a value then."""
+    full = np.full((len(X), len(view.features_out)), np.nan, dtype=X.dtype)
+    kept = [np.empty(0, dtype=int)]
+    alone = X.dtype != np.float32 or people.control.any()  # effects of new sites need all of their rows
+    for part in [slice(0, len(rows))] if alone else row_portions((len(rows), X.shape[1])):
+        ready, left = view.apply(X[rows[part]].astype(np.float64), people[rows[part]])
+        kept.append(rows[part][left])
+        full[kept[-1]] = ready
+    return full, np.concatenate(kept)
 
 
 def _listed(value: Any) -> Any:

@@ -55,7 +55,7 @@ def fit_norm(X: Array, C: Array, used: Array, centre: Array) -> Norm:
     coefficients, spread = np.zeros((design.shape[1], X.shape[1])), np.zeros(X.shape[1])
     for columns in _alike(used):
         rows = used[:, columns[0]]
-        A, Y = design[rows], X[np.ix_(rows, columns)]
+        A, Y = design[rows], np.asarray(X[np.ix_(rows, columns)], dtype=np.float64)
         found, _, rank, _ = np.linalg.lstsq(A, Y, rcond=None)
         if len(A) > rank:
             coefficients[:, columns] = found

@@ -22,6 +22,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from viewloom.clinical import as_categories, as_numbers
+from viewloom.data.mixed import numeric_part, with_numbers
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
@@ -88,7 +89,9 @@ class Severity:
         score = self.score(views, participants)
         centred = np.where(np.isnan(score), 0.0, score - self.mean)
         blocks = [
-            X - np.outer(centred, self.views[name].slopes) if name in self.views and not sp.issparse(X) else X
+            with_numbers(X, numeric_part(X) - np.outer(centred, self.views[name].slopes))
+            if name in self.views and not sp.issparse(X)
+            else X
             for name, X in zip(views.names, views.blocks, strict=True)
         ]
         lacking = int(np.isnan(score).sum())
@@ -191,7 +194,7 @@ def n_common(views: Views, names: Sequence[str]) -> int:
     """Number of components that explain more than in all permutations of each feature (Horn 1965)."""
     rng = np.random.default_rng(0)
     rows = [views.rows(views.index(name)) for name in names]
-    X = [_standard(views[name][at]) for name, at in zip(names, rows, strict=True)]
+    X = [_standard(numeric_part(views[name][at])) for name, at in zip(names, rows, strict=True)]
     chance = [
         _eigenvalues([rng.permuted(part, axis=0) for part in X], rows, len(views))
         for _ in range(N_PERMUTATIONS)
@@ -208,17 +211,23 @@ def _standard(X: Array) -> Array:
 
 
 def _eigenvalues(parts: Sequence[Array], rows: Sequence[Array], n: int) -> Array:
-    """Eigenvalues of the sum of the Gram matrices of views (n x n), the largest first."""
-    gram = np.zeros((n, n))
-    for X, at in zip(parts, rows, strict=True):
-        gram[np.ix_(at, at)] += X @ X.T
+    """Eigenvalues of the sum of the Gram matrices of views, the largest first: all n, or those not zero."""
+    side = np.zeros((n, sum(X.shape[1] for X in parts)))
+    ends = np.cumsum([0, *(X.shape[1] for X in parts)])
+    for X, at, start, stop in zip(parts, rows, ends[:-1], ends[1:], strict=True):
+        side[at, start:stop] = X
+    gram = side @ side.T if n <= side.shape[1] else side.T @ side  # the same eigenvalues
     return np.linalg.eigvalsh(gram)[::-1]
 
 
 def measured_views(views: Views, genotypes: Sequence[str]) -> list[str]:
-    """Views that severity can show in: neither genotypes nor sparse."""
+    """Views that severity can show in: with numbers, and neither genotypes nor sparse."""
     pairs = zip(views.names, views.blocks, strict=True)
-    return [name for name, X in pairs if name not in genotypes and not sp.issparse(X)]
+    return [
+        name
+        for name, X in pairs
+        if name not in genotypes and not sp.issparse(X) and numeric_part(X).shape[1] > 0
+    ]
 
 
 def n_components(setting: str) -> int:
@@ -252,8 +261,9 @@ def common_component(views: Views, names: Sequence[str]) -> dict[str, ViewEffect
     if not names:
         return {}
     rows = {name: views.rows(views.index(name)) for name in names}
-    scales = {name: _scales(views[name][rows[name]]) for name in names}
-    Z = {name: (views[name][rows[name]] - centre) / spread for name, (centre, spread) in scales.items()}
+    X = {name: numeric_part(views[name][rows[name]]) for name in names}
+    scales = {name: _scales(X[name]) for name in names}
+    Z = {name: (X[name] - centre) / spread for name, (centre, spread) in scales.items()}
     total, seen = np.zeros(len(views)), np.zeros(len(views))
     for name in names:
         total[rows[name]] += _leading(Z[name], total[rows[name]])
@@ -303,7 +313,7 @@ def _observed(views: Views, names: Mapping[str, ViewEffect]) -> dict[str, tuple[
     found = {}
     for name in names:
         rows = views.rows(views.index(name))
-        found[name] = (_dense(views.blocks[views.index(name)][rows]), rows, len(views))
+        found[name] = (_dense(numeric_part(views.blocks[views.index(name)][rows])), rows, len(views))
     return found
 
 
@@ -359,7 +369,7 @@ def _effect(views: Views, name: str, score: Array, part: ViewEffect) -> ViewEffe
     rows = views.rows(views.index(name))
     rows = rows[~np.isnan(score[rows])]
     s = score[rows] - score[rows].mean() if len(rows) else score[rows]
-    X = views[name][rows]
+    X = numeric_part(views[name][rows])
     slopes = s @ (X - X.mean(axis=0)) / _squares(s) if len(rows) else np.zeros(X.shape[1])
     return ViewEffect(slopes, part.centre, part.spread, part.loadings)
 

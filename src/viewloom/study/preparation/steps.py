@@ -6,8 +6,9 @@ who have the view.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.impute import KNNImputer
@@ -18,6 +19,7 @@ from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, adapt_combat, apply_combat, fit_combat
 from viewloom.study.preparation.normative import Norm, check_enough, fit_norm, reference_subjects
 from viewloom.study.preparation.plan import Plan
+from viewloom.study.preparation.portions import column_portions
 from viewloom.study.wording import counted
 
 Array = np.ndarray
@@ -38,7 +40,7 @@ class People:
     site: Array
     control: Array
 
-    def __getitem__(self, rows: Array) -> People:
+    def __getitem__(self, rows: Array | slice) -> People:
         return People(self.covariates[rows], self.site[rows], self.control[rows])
 
 
@@ -135,7 +137,8 @@ class Median(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Compute the medians of the known values."""
-        return cls(np.nanmedian(X, axis=0), notes=_filled_note(X, "the median"))
+        medians = [np.nanmedian(X[:, part], axis=0) for part in column_portions(X.shape)]
+        return cls(np.concatenate(medians).astype(np.float64), notes=_filled_note(X, "the median"))
 
     def apply(self, X: Array, people: People) -> Array:
         """Impute."""
@@ -155,7 +158,8 @@ class Dosage(Median):
                 f"{counted(strange, 'value')} outside 0 to 2, which are not allele counts; list the code of "
                 "missing calls in missing_codes, or do not list the view under genotypes."
             )
-        return cls(np.nanmean(X, axis=0), notes=_filled_note(X, "the mean dosage"))
+        means = np.asarray(np.nanmean(X, axis=0, dtype=np.float64))
+        return cls(means, notes=_filled_note(X, "the mean dosage"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +217,8 @@ class Harmonise(Step):
             return cls._idle(X, covariates, sizes, Count(int(large.sum()), "site", public=True), plan)
         position = np.where(large, np.cumsum(large) - 1, NOWHERE)
         at = np.where(used, _looked_up(position, site), NOWHERE)
-        fitted = fit_combat(X[at >= 0], at[at >= 0], covariates[at >= 0])
+        there = at >= 0
+        fitted = fit_combat(X if there.all() else X[there], at[there], covariates[there])
         least = np.array([max(plan.min_site, LEAST_TO_ADAPT)])
         return cls(position, **asdict(fitted), least=least, notes=_small_sites_note(sizes, large, plan))
 
@@ -265,8 +270,7 @@ class Residualise(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Estimate the effects by least squares."""
-        used = np.repeat(asked.reference[:, None], X.shape[1], axis=1)
-        norm, found = _estimated(X, asked, used)
+        norm, found = _estimated(X, asked, asked.reference, filled=True)
         who = reference_subjects(asked.plan)
         notes = _column_notes(
             asked.features,
@@ -294,12 +298,11 @@ class WScores(Residualise):
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Estimate level, effects and spread in controls, from cells and covariates that are known."""
         controls = asked.reference & asked.complete
-        norm, found = _estimated(X, asked, asked.known & controls[:, None])
-        known = np.where(asked.known, X, np.nan)
-        level = np.where(found.unknown, np.nanmean(known, axis=0), norm.level)
-        left = known - level - (asked.people.covariates - norm.centre) @ norm.slopes
-        flat = norm.spread <= EXPLAINED * np.nanstd(known, axis=0)
-        spread = np.where(flat | found.constant | found.unknown, np.nanstd(left, axis=0), norm.spread)
+        norm, found = _estimated(X, asked, controls)
+        parts = [_spreads(X, asked, norm, found.unknown, part) for part in column_portions(X.shape)]
+        level, of_known, of_left = (np.concatenate(one) for one in zip(*parts, strict=True))
+        flat = norm.spread <= EXPLAINED * of_known
+        spread = np.where(flat | found.constant | found.unknown, of_left, norm.spread)
         spread[(spread <= 0) | found.explained] = 1.0
         only_controls = flat & ~(found.explained | found.constant | found.unknown)
         of_all = "divided by the standard deviation of all subjects"
@@ -328,14 +331,48 @@ class Found:
     least: int
 
 
-def _estimated(X: Array, asked: Asked, used: Array) -> tuple[Norm, Found]:
-    """The regression on covariates in used cells, without effects where there is no estimate."""
+def _spreads(X: Array, asked: Asked, norm: Norm, unknown: Array, part: slice) -> tuple[Array, Array, Array]:
+    """Level of some columns, and the spread of their known values and of what covariates leave."""
+    known = np.where(asked.known[:, part], X[:, part], np.nan).astype(np.float64)
+    level = np.where(unknown[part], np.nanmean(known, axis=0), norm.level[part])
+    left = known - level - (asked.people.covariates - norm.centre) @ norm.slopes[:, part]
+    return level, np.nanstd(known, axis=0), np.nanstd(left, axis=0)
+
+
+def _estimated(X: Array, asked: Asked, who: Array, *, filled: bool = False) -> tuple[Norm, Found]:
+    """The regression on covariates in these subjects, in cells that are known, or in all if `filled`."""
     C = asked.people.covariates
-    least = check_enough(int(used.any(axis=1).sum()), C.shape[1], asked.plan)
+    there = who.copy() if filled else np.zeros(len(X), dtype=bool)
+    for part in () if filled else column_portions(X.shape):
+        there |= asked.known[:, part].any(axis=1) & who
+    least = check_enough(int(there.sum()), C.shape[1], asked.plan)
+    centre = C[asked.reference].mean(axis=0)
+    parts = [
+        _estimated_part(
+            X[:, part].astype(np.float64),
+            replace(asked, known=asked.known[:, part]),
+            np.repeat(who[:, None], X[:, part].shape[1], axis=1) & (filled | asked.known[:, part]),
+            (centre, least),
+        )
+        for part in column_portions(X.shape)
+    ]
+    norms, found = zip(*parts, strict=True)
+    slopes, level, spread = (_beside(norms, name) for name in ("slopes", "level", "spread"))
+    explained, constant, unknown = (_beside(found, name) for name in ("explained", "constant", "unknown"))
+    return Norm(centre, slopes, level, spread), Found(explained, constant, unknown, least)
+
+
+def _beside(parts: Sequence[Any], name: str) -> Array:
+    return np.concatenate([getattr(part, name) for part in parts], axis=-1)
+
+
+def _estimated_part(X: Array, asked: Asked, used: Array, given: tuple[Array, int]) -> tuple[Norm, Found]:
+    """The regression of some columns in used cells, without effects where there is no estimate."""
+    C, (centre, least) = asked.people.covariates, given
     count = used.sum(axis=0)
     constant = (count > 0) & ~_varies(np.where(used, X, np.nan))
     unknown = ~constant & ((used & asked.known).sum(axis=0) < least)
-    norm = fit_norm(X, C, used, C[asked.reference].mean(axis=0))
+    norm = fit_norm(X, C, used, centre)
     none = constant | unknown
     norm.slopes[:, none] = 0.0
     norm.level[none] = (np.where(used, X, 0.0).sum(axis=0) / np.maximum(count, 1))[none]
@@ -355,7 +392,7 @@ class Standardise(Step):
     @classmethod
     def fit(cls, X: Array, asked: Asked) -> Self:
         """Compute means and standard deviations."""
-        return cls(X.mean(axis=0), X.std(axis=0))
+        return cls(X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64))
 
     def apply(self, X: Array, people: People) -> Array:
         """Scale."""
@@ -364,9 +401,8 @@ class Standardise(Step):
 
 def _varies(X: Array) -> Array:
     """Which columns are not constant up to rounding, ignoring missing cells."""
-    missing = np.isnan(X)
-    lowest = np.where(missing, np.inf, X).min(axis=0, initial=np.inf)
-    highest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
+    lowest, highest = np.fmin.reduce(X, initial=np.inf), np.fmax.reduce(X, initial=-np.inf)  # not NaN
+    lowest, highest = lowest.astype(np.float64), highest.astype(np.float64)
     return np.asarray(highest - lowest > ROUNDING * np.maximum(np.abs(highest), np.abs(lowest)))
 
 

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note
 from viewloom.study.preparation.plan import Plan
-from viewloom.study.preparation.steps import STEPS, Asked, People, Step
+from viewloom.study.preparation.portions import row_portions
+from viewloom.study.preparation.steps import STEPS, Asked, Keep, People, Step
+from viewloom.study.readers.genotypes.panel import Panel
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedView:
-    """The fitted steps of a view; a sparse view has none."""
+    """The fitted steps of a view; a sparse view has none. `panel` has the alleles of genotypes."""
 
     name: str
     features: Array
     kinds: tuple[str, ...]
     steps: tuple[Step, ...]
+    panel: Panel | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """What is stored of it beside arrays, for JSON."""
+        found = {"name": self.name, "features": self.features.tolist(), "steps": list(self.kinds)}
+        return found | ({} if self.panel is None else {"variants": self.panel.state()})
 
     def apply(self, X: Array, people: People) -> tuple[Array, Array]:
         """Rows after all steps, and their positions; rows without any value are left out."""
@@ -42,6 +48,11 @@ class PreparedView:
         return [note for step in self.steps for note in step.notes]
 
     @property
+    def needed(self) -> Collection[str]:
+        """The features that new subjects need; of genotypes, with their alleles."""
+        return set(self.features) if self.panel is None else self.panel
+
+    @property
     def features_out(self) -> Array:
         """Names of the remaining features."""
         features = self.features
@@ -50,19 +61,14 @@ class PreparedView:
         return features
 
 
-def fit_view(views: Views, a: int, asked: Asked) -> PreparedView:
-    """Fit the steps of the view at this position."""
-    name, block, rows = views.names[a], views.blocks[a], views.rows(a)
-    features = views.feature_names[name]
-    if sp.issparse(block):
-        return PreparedView(name, features, (), ())
+def fit_steps(name: str, X: Array, features: Array, asked: Asked) -> PreparedView:
+    """Fit the steps of the numbers of a view; `X` are the subjects who have it, and so is `asked`."""
     kinds, steps = _kinds(asked.plan, name), []
-    X = block[rows].astype(float)
-    asked = replace(asked.of(rows), features=features, known=~np.isnan(X))
+    asked = replace(asked, features=features, known=~np.isnan(X))
     with naming(name):
         for kind in kinds:
             step = STEPS[kind].fit(X, asked)
-            X, left = _without_empty(step.apply(X, asked.people), np.arange(len(X)))
+            X, left = _without_empty(_applied(step, X, asked.people), np.arange(len(X)))
             asked = asked.after(step, left)
             steps.append(step)
     return PreparedView(name, features, kinds, tuple(steps))
@@ -72,7 +78,9 @@ def restored_view(view: Mapping[str, Any], a: int, arrays: Mapping[str, Array]) 
     """Restore a view."""
     steps = [_restored_step(kind, f"{a}/{i}/", arrays) for i, kind in enumerate(view["steps"])]
     features = np.asarray(view["features"], dtype=object)
-    return PreparedView(view["name"], features, tuple(view["steps"]), tuple(steps))
+    stored = view.get("variants")
+    panel = None if stored is None else Panel.from_state(map(str, features), stored)
+    return PreparedView(view["name"], features, tuple(view["steps"]), tuple(steps), panel)
 
 
 def _restored_step(kind: str, start: str, arrays: Mapping[str, Any]) -> Step:
@@ -93,10 +101,22 @@ def _kinds(plan: Plan, view: str) -> tuple[str, ...]:
     return ("keep", plan.impute, *combat, *covariates, *last)
 
 
+def _applied(step: Step, X: Array, people: People) -> Array:
+    """Training rows after a step; single precision stays so, and is changed in place."""
+    if X.dtype != np.float32:
+        return step.apply(X, people)
+    if isinstance(step, Keep):
+        return X if step.keep.all() else X[:, step.keep]
+    for part in row_portions(X.shape):
+        X[part] = step.apply(X[part].astype(np.float64), people[part])
+    return X
+
+
 def _without_empty(X: Array, rows: Array) -> tuple[Array, Array]:
     """Rows with any value, and their positions."""
     known = ~np.isnan(X).all(axis=1)
-    return X[known], rows[known]
+    same = known.all() and X.flags.c_contiguous
+    return (X, rows) if same else (X[known], rows[known])
 
 
 @contextmanager

@@ -9,11 +9,21 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
-from viewloom.study.report.findings import Findings, clusters_of, shown_medians
+from viewloom.clinical.release import group_quantiles
+from viewloom.study.report.comparison import AGREEMENT as AGREEMENT_OF_METHODS
+from viewloom.study.report.comparison import (
+    MAP,
+    agreement_alternative,
+    collapsed_sentence,
+    solutions_alternative,
+)
+from viewloom.study.report.continuum import axis_of, histogram
+from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.presence import complete
-from viewloom.study.report.privacy import plain
+from viewloom.study.report.privacy import in_words, plain
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.sentences import joined, percent, signed
+from viewloom.study.report.standing_out import explained_shares, marked, nothing_stands_out
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -30,10 +40,13 @@ def captions(results: Results, found: Findings) -> list[Caption]:
 
 
 def certainty(results: Results, found: Findings) -> pd.DataFrame:
-    """Quantiles (columns) of the largest membership of the subjects of each cluster that may be described."""
+    """Quantiles (columns) of the largest membership of the subjects of each cluster that may be described.
+
+    Each is the mean of `min_cell` subjects, so that none is that of one.
+    """
     top, labels = results.model.memberships_.max(axis=1), results.model.labels_
     shown = list(clusters_of(found))
-    values = [np.quantile(top[labels == j], QUANTILES) for j in shown]
+    values = [group_quantiles(top[labels == j], QUANTILES, results.min_cell) for j in shown]
     return pd.DataFrame(values, index=pd.Index(shown), columns=pd.Index(QUANTILES))
 
 
@@ -46,6 +59,15 @@ def _weights(results: Results, found: Findings) -> list[Caption]:
     weights = dict(zip(results.model.view_names_, results.model.view_weights_, strict=True))
     alt = f"Weights of views: {_listed(weights, percent)}."
     return [_figure("weights", "View weights", WEIGHTS, alt)]
+
+
+def _continuum(results: Results, found: Findings) -> list[Caption]:
+    axis = axis_of(results)
+    if axis is None:
+        return []
+    bins = histogram(axis.positions.to_numpy(), results.min_cell)
+    alt = f"Numbers of subjects along the axis, from one end to the other: {joined(map(str, bins['count']))}."
+    return [_figure("continuum", "Positions along the continuum", CONTINUUM, alt)]
 
 
 def _contributions(results: Results, found: Findings) -> list[Caption]:
@@ -61,7 +83,8 @@ def _contributions(results: Results, found: Findings) -> list[Caption]:
 def _agreement(results: Results, found: Findings) -> list[Caption]:
     if results.views.n_views == 1:
         return []
-    medians = np.nanmedian(found.contributions.overlap, axis=0)
+    overlap = found.contributions.overlap
+    medians = [group_quantiles(values, [0.5], results.min_cell)[0] for values in overlap.T]
     shared = dict(zip(found.contributions.view_names, medians, strict=True))
     alt = f"Median agreement of memberships with those of all views together: {_listed(shared, percent)}."
     return [_figure("agreement", "Agreement of the views", AGREEMENT, alt)]
@@ -79,7 +102,7 @@ def _profiles(results: Results, found: Findings) -> list[Caption]:
     return [
         _figure("profiles", f"Cluster profiles in {plain(view)}", PROFILES, _profile_alt(results, means), a)
         for a, (view, means) in enumerate(found.profiles.items())
-        if means.notna().to_numpy().any()
+        if means.notna().to_numpy().any() and not nothing_stands_out(results, view)
     ]
 
 
@@ -92,12 +115,37 @@ def _profile_alt(results: Results, means: pd.DataFrame) -> str:
     return f"Largest deviations from the mean: {joined(named)}."
 
 
+def _standing(results: Results, found: Findings) -> list[Caption]:
+    table = explained_shares(results)
+    if table.empty:
+        return []
+    first = table.sort_values("value", ascending=False, kind="stable")[:NAMED].to_dict("records")
+    named = (
+        f"{feature_names([row['feature']], 40)[0]} {percent(row['value'])} ({percent(row['low'])} to "
+        f"{percent(row['high'])})"
+        for row in first
+    )
+    alt = f"Largest shares of variance that the clusters explain, with 95% intervals: {joined(named)}."
+    return [_figure("standing", "Features that stand out", STANDING, alt)]
+
+
 def _importance(results: Results, found: Findings) -> list[Caption]:
-    views = enumerate(results.model.view_names_)
+    views = [
+        (a, view) for a, view in enumerate(results.model.view_names_) if not nothing_stands_out(results, view)
+    ]
+    captions = {view: IMPORTANCE + NOT_STANDING * _has_marks(results, view) for _, view in views}
     return [
-        _figure("importance", f"Feature importance in {plain(view)}", IMPORTANCE, _ranking(results, view), a)
+        _figure(
+            "importance", f"Feature importance in {plain(view)}", captions[view], _ranking(results, view), a
+        )
         for a, view in views
     ]
+
+
+def _has_marks(results: Results, view: str) -> bool:
+    """Whether a feature of the figure does not stand out."""
+    first = results.importance[view]["feature"][:TOP].tolist()
+    return marked(results, view, first, first) != first
 
 
 def _ranking(results: Results, view: str) -> str:
@@ -105,21 +153,34 @@ def _ranking(results: Results, view: str) -> str:
     return f"Most important features, in this order: {joined(first)}."
 
 
+def _brain(results: Results, found: Findings) -> list[Caption]:
+    """One figure for each view with enough brain regions."""
+    from viewloom.study.report.brain import brain_caption, brain_values
+
+    drawn = ((a, view, brain_values(means)) for a, (view, means) in enumerate(found.profiles.items()))
+    return [
+        _figure("brain", f"{plain(view)} on the brain", *brain_caption(values, results.cluster_names), a)
+        for a, view, values in drawn
+        if values is not None
+    ]
+
+
 def _associations(results: Results, found: Findings) -> list[Caption]:
     table = found.associations.sort_values("effect", ascending=False, kind="stable")
     if table.empty:
         return []
-    effects = dict(zip(table["variable"], table["effect"], strict=True))
-    alt = f"Effect sizes: {_listed(effects, lambda effect: f'{effect:.2f}')}."
+    known = table.dropna(subset="effect")
+    effects = dict(zip(known["variable"], known["effect"], strict=True))
+    alt = f"Effect sizes: {_listed(effects, lambda effect: f'{effect:.2g}')}."
     return [_figure("associations", "Association of clinical variables with the clusters", ASSOCIATIONS, alt)]
 
 
 def _survival(results: Results, found: Findings) -> list[Caption]:
-    if found.conversion is None or results.roles.survival is None:
+    if found.conversion is None or results.roles.survival is None or found.conversion.curves.empty:
         return []
     test = f" Log-rank test: {p_text(found.conversion.p)}." if np.isfinite(found.conversion.p) else ""
-    medians = shown_medians(found.conversion, results.min_cell).dropna()
-    times = _listed(_by_name(results, medians), lambda time: f"{time:.1f}", "cluster ")
+    medians = found.conversion.summary["median"].dropna()
+    times = _listed(_by_name(results, medians), lambda time: f"{time:.3g}", "cluster ")
     alt = f"Median time to the event: {times}." if len(medians) else "No median time is known."
     event = plain(results.roles.survival[1]).replace("_", " ")
     return [_figure("survival", f"Time to {event}", SURVIVAL, alt + test)]
@@ -135,15 +196,30 @@ def _numbers(results: Results, found: Findings) -> list[Caption]:
 
 
 def _comparison(results: Results, found: Findings) -> list[Caption]:
-    if results.comparison is None:
+    if found.comparison is None:
         return []
-    scores = results.comparison.table["NMI"].sort_values(ascending=False, kind="stable")
-    alt = f"NMI with the diagnosis: {_listed(scores.to_dict(), lambda score: f'{score:.2f}')}."
+    scores = found.comparison.table["NMI"].dropna().sort_values(ascending=False, kind="stable")
+    alt = f"NMI with the diagnosis: {_listed(scores.to_dict(), lambda score: f'{score:.2g}')}."
     return [_figure("comparison", "Comparison of methods", COMPARISON, alt)]
 
 
+def _methods(results: Results, found: Findings) -> list[Caption]:
+    if results.comparison is None or len(results.comparison.agreement) < 2:
+        return []
+    caption = AGREEMENT_OF_METHODS + collapsed_sentence(results.comparison)
+    alt = agreement_alternative(results.comparison)
+    return [_figure("methods", "Agreement between methods", caption, alt)]
+
+
+def _solutions(results: Results, found: Findings) -> list[Caption]:
+    if results.solutions is None:
+        return []
+    alt = solutions_alternative(results.solutions)
+    return [_figure("solutions", "Dependence on settings", MAP, alt)]
+
+
 def _overlaps(results: Results, found: Findings) -> list[Caption]:
-    alt = f"{complete(results)} of {len(results.views)} subjects have every view."
+    alt = f"{in_words(complete(results))} of {len(results.views)} subjects have every view."
     return [_figure("overlaps", "Availability of views", OVERLAPS, alt)]
 
 
@@ -164,8 +240,12 @@ def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:
 
 
 WEIGHTS = (
-    "Weights are estimated from the data: views that agree with the others get larger weights. The line "
-    "marks equal weights."
+    "Weights are estimated from the data: views that agree with the others get larger weights. The vertical "
+    "line marks equal weights, horizontal lines are 95% intervals from refits on subsamples."
+)
+CONTINUUM = (
+    "Number of subjects by position along the leading axis of all views, in standard deviations. Intervals "
+    "with few subjects are joined."
 )
 CONTRIBUTIONS = (
     "Share of each cluster's membership that shifts to other clusters when a view is left out. The largest "
@@ -173,11 +253,13 @@ CONTRIBUTIONS = (
 )
 AGREEMENT = (
     "Agreement of the memberships from each view alone with those from all views together: 1 is perfect "
-    "agreement. Dot: median; thick line: interquartile range; thin line: 5th to 95th percentile."
+    "agreement. Dot: median; thick line: interquartile range; thin line: 5th to 95th percentile. Each is a "
+    "mean of several subjects."
 )
 CERTAINTY = (
     "Largest membership of each subject, by cluster. Dot: median; thick line: interquartile range; thin "
-    "line: 10th to 90th percentile."
+    "line: 10th to 90th percentile. Each is a mean of several subjects. Diamond: mean, with its 95% interval "
+    "from refits on subsamples."
 )
 PROFILES = (
     "Means of the most important features in each cluster, in standard deviations (SD) from the mean of all "
@@ -188,12 +270,23 @@ IMPORTANCE = (
     "cluster, whatever its direction, relative to the largest of the view: yellow is more important. The "
     "narrow strip shows all features of the view."
 )
+NOT_STANDING = (
+    " n.s.: the feature does not stand out, since it is not related to the clusters of the other views (q of "
+    "0.05 or more)."
+)
+STANDING = (
+    "Features that stand out, at most five of each view. Dot: share of the variance of the feature that the "
+    "clusters explain, with its 95% interval from refits on subsamples. Ring: the same for clusters that the "
+    "other views form without this view, which the feature did not help to form."
+)
 ASSOCIATIONS = (
-    "Effect size of the difference between clusters, by variable; blue where the difference is significant."
+    "Effect size of the difference between clusters, by variable; blue where the difference is significant. "
+    "Variables without a bar: not shown, since small counts could be derived from the effect."
 )
 SURVIVAL = (
     "Kaplan-Meier estimates of the proportion without the event in each cluster, with 95% confidence bands. "
-    "Curves end where too few subjects remain to show."
+    "Curves are drawn at a few round times, and end where too few subjects remain to show. Numbers at risk "
+    "are rounded to tens."
 )
 NUMBERS = (
     "Agreement of clusterings of random subsamples, by number of clusters, and the agreement expected by "
@@ -209,6 +302,6 @@ OVERLAPS = (
 )
 OBJECTIVE = "The objective that is minimised, by iteration. It should decrease and level off."
 CAPTIONS = (
-    _weights, _contributions, _agreement, _certainty, _profiles, _importance, _associations, _survival,
-    _numbers, _comparison, _overlaps, _objective,
+    _continuum, _weights, _contributions, _agreement, _certainty, _profiles, _brain, _standing, _importance,
+    _associations, _survival, _numbers, _comparison, _methods, _solutions, _overlaps, _objective,
 )  # fmt: skip

@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, site_warning
+from viewloom.evaluation.selection.evidence import CUTS, UNSTABLE
+from viewloom.study.report.evidence import cluster_words, evidence_sentence, judged
 from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.privacy import plain
-from viewloom.study.report.sentences import AMBIGUOUS, counted, joined, percent, verdict
+from viewloom.study.report.sentences import AMBIGUOUS, counted, joined, percent
+from viewloom.study.report.testing import explanation_caution
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -55,16 +58,18 @@ def _dominated(results: Results, found: Findings) -> str | None:
 
 def _site(results: Results, found: Findings) -> str | None:
     site = results.roles.site
-    table = found.associations.assign(variable=found.associations["variable"].map(plain))
-    return None if site is None else site_warning(table, [plain(site)])
+    exact, shown = (
+        table.assign(variable=table["variable"].map(plain)) for table in (found.compared, found.associations)
+    )
+    return None if site is None else site_warning(exact, [plain(site)], shown)
 
 
 def _unstable(results: Results, found: Findings) -> str | None:
-    verdicts = results.stability.clusters.map(verdict)
+    words = {j: cluster_words(results, j).split()[0] for j in clusters_of(found)}
     parts = [
-        f"{_clusters(results, verdicts.index[verdicts == one])} {one}."
+        f"{_clusters(results, [j for j, word in words.items() if word == one])} {one}."
         for one in ("unstable", "doubtful")
-        if (verdicts == one).any()
+        if one in words.values()
     ]
     if not parts and not results.stability.overall < AGREEMENT:
         return None
@@ -73,6 +78,20 @@ def _unstable(results: Results, found: Findings) -> str | None:
         "Do not interpret clusters that are not found again: try fewer clusters, or include more subjects."
     )
     return " ".join([*parts, f"The agreement of analyses of random subsamples is {overall}.", advice])
+
+
+def _continuum(results: Results, found: Findings) -> str | None:
+    return evidence_sentence(results) if judged(results) == CUTS else None
+
+
+def _not_reproducible(results: Results, found: Findings) -> str | None:
+    return evidence_sentence(results) if judged(results) == UNSTABLE else None
+
+
+def _not_assessed(results: Results, found: Findings) -> str | None:
+    if judged(results) is not None:
+        return None
+    return f"{evidence_sentence(results)} Any method returns clusters for any data."
 
 
 def _small(results: Results, found: Findings) -> str | None:
@@ -117,7 +136,7 @@ def _number(results: Results, found: Findings) -> str | None:
 
 
 def _confounded(results: Results, found: Findings) -> str | None:
-    table = found.associations
+    table = found.compared
     bound = table["kind"].map(CONFOUNDED)
     mixed = table[
         table["variable"].isin(results.roles.covariates) & table["significant"] & (table["effect"] > bound)
@@ -187,6 +206,9 @@ def _stability_unknown(results: Results, found: Findings) -> str | None:
 
 CHECKS = {
     "No convergence": _not_converged,
+    "A continuum, not clusters": _continuum,
+    "Not reproducible": _not_reproducible,
+    "Clusters not assessed": _not_assessed,
     "Clusters associated with site": _site,
     "A single view dominates": _dominated,
     "Unstable clusters": _unstable,
@@ -196,6 +218,7 @@ CHECKS = {
     "Number of clusters": _number,
     "Ambiguous subjects": _ambiguous,
     "Covariates differ between clusters": _confounded,
+    "Other variables explain the clusters": explanation_caution,
     "Missing views": _missing,
     "Missing views differ between clusters": _uneven,
 }

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from viewloom.clinical import Known, Shown
+from viewloom.study.report.evidence import cluster_words
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.regions import feature_names
-from viewloom.study.report.sentences import joined, percent, signed, verdict
+from viewloom.study.report.sentences import joined, percent, signed
+from viewloom.study.report.standing_out import nothing_stands_out, standing_out
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 SHIFT = 0.2  # SD; smaller differences of means are not mentioned
 EXCESS = 0.05  # smallest difference of shares that is mentioned
 DEVIATION = 0.3  # smallest mean z-score of a feature that is mentioned
-MOVES = 0.01  # smallest share of membership that is mentioned
+MOVES, MARGIN = 0.01, 0.02  # smallest share of membership that is mentioned, and lead over the next view
 MOST = 3  # items of a kind
+NO_FEATURE = f"No feature that stands out deviates from the mean of all subjects by {DEVIATION} SD or more."
 
 
 def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
@@ -36,7 +40,7 @@ def _card(results: Results, found: Findings, j: int) -> dict[str, Any]:
         "size": str(size),
         "share": percent(size.value / found.sizes.sum()) if isinstance(size, Known) else None,
         "stability": None if found.secret[j] or np.isnan(jaccard) else round(jaccard, 2),
-        "verdict": verdict(jaccard),
+        "verdict": cluster_words(results, j),
         "traits": _traits(results, found, j),
     }
 
@@ -53,7 +57,8 @@ def _traits(results: Results, found: Findings, j: int) -> list[str]:
     return [
         *_frequent(found, j, names["categorical"]),
         *_shifted(found, j, names["numeric"]),
-        *_features(found, j),
+        *_features(results, found, j),
+        *_levels(results, found, j),
         *_defining(found, j),
     ]
 
@@ -105,10 +110,13 @@ def _shift(here: Shown, everyone: Shown) -> float:
     return (here.value - everyone.value) / everyone.spread
 
 
-def _features(found: Findings, j: int) -> list[str]:
+def _features(results: Results, found: Findings, j: int) -> list[str]:
     """The features that deviate most from the mean of all subjects, in up to two views."""
     found_in = []
     for view, means in found.profiles.items():
+        tested = standing_out(results, view)
+        if tested is not None:
+            means = means[means.index.isin(tested["feature"])]
         names = feature_names(means.index, 40)
         known = [(abs(z), name, z) for name, z in zip(names, means[j], strict=True) if abs(z) >= DEVIATION]
         far = sorted(known, key=lambda item: -item[0])[:MOST]
@@ -117,15 +125,38 @@ def _features(found: Findings, j: int) -> list[str]:
             found_in.append(
                 (far[0][0], f"In {plain(view)}, largest deviations from the mean: {joined(parts)}.")
             )
-    nothing = ["Close to the mean of all subjects in every view."]
+    tests = any(standing_out(results, view) is not None for view in found.profiles)
+    nothing = [NO_FEATURE if tests else "Close to the mean of all subjects in every view."]
     return [text for _, text in sorted(found_in, reverse=True)[:2]] or nothing
+
+
+def _levels(results: Results, found: Findings, j: int) -> Iterator[str]:
+    """Levels of features of the views that are more frequent in a cluster."""
+    for view, table in found.levels.items():
+        if len(table) and not nothing_stands_out(results, view):
+            yield from frequent_levels(view, table, j)
+
+
+def frequent_levels(view: str, table: pd.DataFrame, j: int) -> Iterator[str]:
+    """The levels of features that are most in excess in a cluster, where their counts may be shown."""
+    found: dict[str, tuple[float, str]] = {}
+    for (feature, level), here, everyone in zip(table.index, table[str(j)], table["all"], strict=True):
+        if isinstance(here, Known) and isinstance(everyone, Known) and here.share and everyone.share:
+            shares = f"({here.share:.0%}; all subjects {everyone.share:.0%})"
+            one = here.share - everyone.share, f"{plain(feature)} {plain(level, 40)} {shares}"
+            found[feature] = max(found.get(feature, (0.0, "")), one)
+    best = sorted((one for one in found.values() if one[0] >= EXCESS), reverse=True)[:MOST]
+    if best:
+        yield f"In {plain(view)}, more frequent: {joined(text for _, text in best)}."
 
 
 def _defining(found: Findings, j: int) -> list[str]:
     """The view without which the cluster would change most."""
     moved = dict(zip(found.moved.columns, found.moved.to_numpy()[j], strict=True))
-    view = max(moved, key=lambda name: np.nan_to_num(moved[name]))
-    if len(moved) < 2 or not moved[view] >= MOVES:
+    if len(moved) < 2:
+        return []
+    second, view = sorted(moved, key=lambda name: float(np.nan_to_num(moved[name])))[-2:]
+    if not moved[view] >= MOVES or moved[view] - np.nan_to_num(moved[second]) < MARGIN:
         return []
     return [
         f"Depends most on {plain(view)}: without it, {percent(moved[view])} of the membership shifts to "

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
+from viewloom.clinical.statistics import Precision
 from viewloom.study.design import SeverityShare, severity_word
 from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.sentences import counted, joined, percent, sameness
@@ -18,13 +20,21 @@ if TYPE_CHECKING:
     from viewloom.study.results import Results
 
 
-def design_section(results: Results) -> dict[str, Any] | None:
+def design_section(results: Results, precision: Mapping[str, Precision]) -> dict[str, Any] | None:
     """Sentences and tables on the design of a study; None for results without it."""
     if results.design is None:
         return None
-    sentences = [*_who(results), *_controls(results), *_with_controls(results), *_severity(results)]
+    shown = replace(results.design.severity, clinical=shown_severity(results.design.severity, precision))
+    results = replace(results, design=replace(results.design, severity=shown))
+    sentences = [*who(results), *_controls(results), *_with_controls(results), *_severity(results)]
     tables = [*_groups_table(results), *_controls_table(results), *_again_table(results)]
     return {"sentences": sentences, "tables": [*tables, *_severity_table(results)]}
+
+
+def shown_severity(found: SeverityShare, precision: Mapping[str, Precision]) -> dict[str, float]:
+    """Eta squared of the measures of severity; not of those whose mean is hidden in a cluster."""
+    exact = {name for name, known in precision.items() if known.exact}
+    return {name: value for name, value in found.clinical.items() if name in exact}
 
 
 def severity_sentence(found: SeverityShare) -> str:
@@ -46,7 +56,8 @@ def _shares(found: SeverityShare) -> Iterator[tuple[str, float]]:
         yield "the mean of the features", found.features
 
 
-def _who(results: Results) -> Iterator[str]:
+def who(results: Results) -> Iterator[str]:
+    """Who was clustered, is reference or is left out, in sentences."""
     groups = results.design.groups if results.design else None
     if groups is None:
         yield f"All {len(results.views)} subjects with data were clustered."
@@ -140,12 +151,16 @@ def _groups_table(results: Results) -> list[Table]:
 
 
 def _role_cells(counts: pd.Series, min_cell: int) -> list[Cell]:
+    return [shown(size) for size in role_sizes(counts, min_cell)]
+
+
+def role_sizes(counts: pd.Series, min_cell: int) -> list[Shown]:
     """The diagnoses of a role. Nobody is shown as 0; the total is known."""
     some = counts.to_numpy() > 0
     listed: list[Shown] = [Known(0)] * len(counts)
     for at, size in zip(np.flatnonzero(some), shown_sizes(counts.to_numpy()[some], min_cell), strict=True):
         listed[at] = size
-    return [shown(size) for size in listed]
+    return listed
 
 
 def _controls_table(results: Results) -> list[Table]:
@@ -191,8 +206,7 @@ def _severity_table(results: Results) -> list[Table]:
 
 GROUPS = (
     "Reference: controls in whom the preparation is estimated, and who are placed by the model afterwards. "
-    "Left out: subjects who take part in nothing. Small counts, and counts from which they could be derived, "
-    "are not shown."
+    "Left out: subjects who take part in nothing."
 )
 CONTROLS = (
     "Confidence is the difference of the two largest memberships: 0 is ambiguous, 1 is certain. A cluster "
@@ -200,8 +214,7 @@ CONTROLS = (
 )
 AGAIN = (
     "Subjects by their cluster in the main analysis (rows) and in a second one that also has the controls "
-    "(columns). Clusters are in the order that matches best; subjects off the diagonal change theirs. Small "
-    "counts, and counts from which they could be derived, are not shown."
+    "(columns). Clusters are in the order that matches best; subjects off the diagonal change theirs."
 )
 SEVERITY = (
     "Eta squared is the share of the variance that lies between clusters: half or more of it is called "

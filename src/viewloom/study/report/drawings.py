@@ -14,12 +14,16 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, Known
+from viewloom.clinical.release import P, PClass, group_quantiles, rounded_p, significant
 from viewloom.evaluation.comparison import SCORES
 from viewloom.study.report.captions import TOP, certainty
+from viewloom.study.report.comparison import agreement_data, solutions_data
+from viewloom.study.report.continuum import axis_of, histogram
 from viewloom.study.report.findings import Findings, findings
 from viewloom.study.report.presence import complete, patterns_of, shown_patterns, view_sizes
-from viewloom.study.report.privacy import plain
+from viewloom.study.report.privacy import in_words, plain
 from viewloom.study.report.regions import feature_names
+from viewloom.study.report.standing_out import explained_shares, marked
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -28,7 +32,7 @@ Data = dict[str, Any]
 HEAD, TAIL = 13, 10  # letters of a long name beside a figure; together they fit on a line
 LONGEST = 60  # letters of the name of a feature, which may have several lines
 MOST_PATTERNS = 14  # of views that are drawn
-DIGITS = 6  # significant digits
+BOUNDS = ("low", "high")  # of an interval
 
 
 def figure_data(results: Results, summary: dict[str, Any]) -> dict[str, Data]:
@@ -45,20 +49,41 @@ def _data(results: Results, found: Findings, kind: str, view: int | None) -> Dat
 
 
 def numbers(values: Any) -> Any:
-    """Nested lists of numbers, None where they are not finite.
+    """Nested lists of numbers with three digits, None where they are not finite.
 
     >>> numbers(np.array([[1 / 3, np.nan]])), numbers([1, 2])
-    ([[0.333333, None]], [1, 2])
+    ([[0.333, None]], [1, 2])
     """
     if isinstance(values, (list, tuple, np.ndarray, pd.Series, pd.Index)):
         return [numbers(value) for value in values]
     if isinstance(values, (int, np.integer)):
         return int(values)
-    return float(f"{values:.{DIGITS}g}") if np.isfinite(values) else None
+    return significant(values) if np.isfinite(values) else None
+
+
+def decimals(values: Any) -> Any:
+    """Nested lists of numbers with two decimals, None where they are not finite.
+
+    >>> decimals(np.array([[1.23456, np.nan]]))
+    [[1.23, None]]
+    """
+    return numbers(np.round(np.asarray(values, dtype=float), 2))
 
 
 def _weights(results: Results, found: Findings, view: int | None) -> Data:
-    return {"views": _views(results), "weights": numbers(results.model.view_weights_)}
+    shown = {"views": _views(results), "weights": numbers(results.model.view_weights_)}
+    known = results.uncertainty
+    if known is None:
+        return shown
+    return {**shown, **{name: numbers(known.weights[name]) for name in BOUNDS}}
+
+
+def _continuum(results: Results, found: Findings, view: int | None) -> Data:
+    """Counts along the leading axis, none of them small, between fixed positions."""
+    axis = axis_of(results)
+    assert axis is not None  # or there is no caption
+    bins = histogram(axis.positions.to_numpy(), results.min_cell)
+    return {"low": numbers(bins["low"]), "high": numbers(bins["high"]), "counts": numbers(bins["count"])}
 
 
 def _objective(results: Results, found: Findings, view: int | None) -> Data:
@@ -67,39 +92,59 @@ def _objective(results: Results, found: Findings, view: int | None) -> Data:
 
 def _contributions(results: Results, found: Findings, view: int | None) -> Data:
     sizes = [_size(size) for size in found.shown_sizes]
-    return {"views": _views(results), "change": numbers(found.moved.to_numpy()), "sizes": sizes}
+    return {"views": _views(results), "change": decimals(found.moved.to_numpy()), "sizes": sizes}
 
 
 def _agreement(results: Results, found: Findings, view: int | None) -> Data:
     from viewloom.plotting.model import QUANTILES
 
-    return {
-        "views": _views(results),
-        "quantiles": numbers(np.nanquantile(found.contributions.overlap, QUANTILES, axis=0).T),
-    }
+    overlap = found.contributions.overlap
+    values = [group_quantiles(shared, QUANTILES, results.min_cell) for shared in overlap.T]
+    return {"views": _views(results), "quantiles": decimals(values)}
 
 
 def _certainty(results: Results, found: Findings, view: int | None) -> Data:
-    table = certainty(results, found)
-    return {"clusters": numbers(table.index), "quantiles": numbers(table.to_numpy())}
+    table, known = certainty(results, found), results.uncertainty
+    shown = {"clusters": numbers(table.index), "quantiles": decimals(table.to_numpy())}
+    if known is None:
+        return shown
+    means = known.certainty.reindex(table.index)
+    return {**shown, "means": {name: decimals(means[name]) for name in ("value", *BOUNDS)}}
 
 
 def _profiles(results: Results, found: Findings, view: int | None) -> Data:
     means = found.profiles[_view(results, view)][:TOP]
-    return {"features": feature_names(means.index, LONGEST), "means": numbers(means.to_numpy())}
+    return {"features": feature_names(means.index, LONGEST), "means": decimals(means.to_numpy())}
+
+
+def _brain(results: Results, found: Findings, view: int | None) -> Data:
+    from viewloom.study.report.brain import brain_data, brain_values
+
+    values = brain_values(found.profiles[_view(results, view)])
+    assert values is not None  # or there is no caption
+    return {**brain_data(values), "values": decimals(values.z)}
 
 
 def _importance(results: Results, found: Findings, view: int | None) -> Data:
     from viewloom.plotting.features import ImportanceMap
 
-    shown = ImportanceMap.of(results.importance[_view(results, view)], TOP)
+    name = _view(results, view)
+    shown = ImportanceMap.of(found.importance[name], TOP)
     return {
-        "features": feature_names(shown.features, LONGEST),
-        "values": numbers(shown.values),
-        "strip": numbers(shown.strip),
+        "features": marked(results, name, shown.features, feature_names(shown.features, LONGEST)),
+        "values": decimals(shown.values),
+        "strip": decimals(shown.strip),
         "total": shown.total,
         "half": shown.half,
     }
+
+
+def _standing(results: Results, found: Findings, view: int | None) -> Data:
+    """Shares of variance that the clusters explain, by the other views and by all."""
+    table = explained_shares(results)
+    shares = {name: decimals(table[name]) for name in ("other", "value", *BOUNDS)}
+    names = [feature_names(part["feature"], LONGEST) for _, part in table.groupby("view", sort=False)]
+    return {"feature": [one for part in names for one in part], "view": table["view"].tolist(), **shares}
 
 
 def _associations(results: Results, found: Findings, view: int | None) -> Data:
@@ -108,22 +153,28 @@ def _associations(results: Results, found: Findings, view: int | None) -> Data:
         "variable": [short(name) for name in table["variable"]],
         "kind": table["kind"].tolist(),
         "significant": [bool(value) for value in table["significant"]],
-        **{name: numbers(table[name]) for name in ("effect", "p", "q")},
+        "effect": numbers(table["effect"]),
+        **{name: [_p(p) for p in table[name]] for name in ("p", "q")},
     }
 
 
+def _p(p: P) -> float | str | None:
+    """A p-value as it is shown, the class of one as text."""
+    return str(p) if isinstance(p, PClass) else numbers(p)
+
+
 def _survival(results: Results, found: Findings, view: int | None) -> Data:
-    """Curves as far as enough subjects remain, without the numbers at risk at their steps."""
+    """Curves on their grid, as far as enough subjects remain, without the numbers at risk at their steps."""
     assert found.conversion is not None  # or there is no caption
     curves, least = found.conversion.curves, results.min_cell
-    safe, at_risk = curves[curves["at_risk"] >= least], found.conversion.at_risk
+    at_risk = found.conversion.at_risk
     return {
         "clusters": numbers(found.conversion.summary.index),
-        "curves": {name: numbers(safe[name]) for name in ("cluster", "time", "survival", "low", "high")},
+        "curves": {name: numbers(curves[name]) for name in ("cluster", "time", "survival", "low", "high")},
         "times": numbers(at_risk.index),
         "at_risk": [[None if n < least else int(n) for n in row] for row in at_risk.to_numpy()],
         "min_cell": least,
-        "p": numbers(found.conversion.p),
+        "p": numbers(rounded_p(found.conversion.p)),
     }
 
 
@@ -135,10 +186,21 @@ def _numbers(results: Results, found: Findings, view: int | None) -> Data:
 
 
 def _comparison(results: Results, found: Findings, view: int | None) -> Data:
+    assert found.comparison is not None
+    runs = found.comparison.runs
+    names = [short(name) for name in runs["method"]]
+    scores = {name: numbers(runs[name]) for name in SCORES}
+    return {"runs": {"method": names, "seed": numbers(runs["seed"]), **scores}}
+
+
+def _methods(results: Results, found: Findings, view: int | None) -> Data:
     assert results.comparison is not None
-    runs = results.comparison.runs
-    scores = {name: numbers(runs[name]) for name in ("seed", *SCORES)}
-    return {"runs": {"method": [short(name) for name in runs["method"]], **scores}}
+    return agreement_data(results.comparison)
+
+
+def _solutions(results: Results, found: Findings, view: int | None) -> Data:
+    assert results.solutions is not None
+    return solutions_data(results.solutions)
 
 
 def _overlaps(results: Results, found: Findings, view: int | None) -> Data:
@@ -151,7 +213,7 @@ def _overlaps(results: Results, found: Findings, view: int | None) -> Data:
         "heights": [int(n.value) if isinstance(n, Known) else results.min_cell for n in sizes],
         "sizes": [str(size) for size in sizes],
         "hidden": [isinstance(size, Hidden) for size in sizes],
-        "complete": str(complete(results)),
+        "complete": in_words(complete(results)),
         "subjects": len(results.views),
     }
 
@@ -187,16 +249,21 @@ def _view(results: Results, view: int | None) -> str:
 
 
 DATA: dict[str, Callable[[Any, Findings, int | None], Data]] = {
+    "continuum": _continuum,
     "weights": _weights,
     "contributions": _contributions,
     "agreement": _agreement,
     "certainty": _certainty,
     "profiles": _profiles,
+    "brain": _brain,
+    "standing": _standing,
     "importance": _importance,
     "associations": _associations,
     "survival": _survival,
     "numbers": _numbers,
     "comparison": _comparison,
+    "methods": _methods,
+    "solutions": _solutions,
     "overlaps": _overlaps,
     "objective": _objective,
 }

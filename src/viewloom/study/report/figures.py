@@ -16,8 +16,11 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Conversion
+from viewloom.clinical.release import P, PClass
+from viewloom.study.report.brain import draw_brain_figure
 from viewloom.study.report.captions import QUANTILES
-from viewloom.study.report.drawable import check_installed
+from viewloom.study.report.comparison import draw_agreement, draw_solutions
+from viewloom.study.report.drawable import check_installed, fixed_text
 from viewloom.study.report.drawings import Data, figure_data
 from viewloom.study.report.svg import STYLE, inline_svg
 
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from viewloom.study.results import Results
 
 Names = Sequence[str]
-BLACK = "#010101"  # text on heat maps, which stays black on dark screens
 
 
 def figures(results: Results, summary: dict[str, Any]) -> dict[str, str]:
@@ -83,7 +85,19 @@ def _figure(part: Data, names: Names) -> Figure:
 def _weights(data: Data, names: Names) -> Axes:
     from viewloom.plotting.model import view_weights
 
-    return view_weights(pd.DataFrame([data["weights"]], columns=pd.Index(data["views"])))
+    weights = pd.DataFrame([data["weights"]], columns=pd.Index(data["views"]))
+    if "low" not in data:
+        return view_weights(weights)
+    bounds = pd.DataFrame({name: data[name] for name in ("low", "high")}, index=data["views"], dtype=float)
+    return view_weights(weights, intervals=bounds)
+
+
+def _continuum(data: Data, names: Names) -> Axes:
+    from viewloom.plotting.model import position_counts
+
+    return position_counts(
+        pd.DataFrame({name: data[name] for name in ("low", "high", "counts")}, dtype=float)
+    )
 
 
 def _objective(data: Data, names: Names) -> Axes:
@@ -105,7 +119,7 @@ def _contributions(data: Data, names: Names) -> Axes:
     sizes = zip(wrapped_names(names), data["sizes"], strict=True)
     means = ViewContributions(data["views"], np.arange(k), np.eye(k), np.empty((0, k, k)), change)
     ax = contribution_map(means, [f"{name} (n {size})" for name, size in sizes])
-    _fixed_text(ax)
+    fixed_text(ax)
     return ax
 
 
@@ -119,14 +133,27 @@ def _agreement(data: Data, names: Names) -> Axes:
 
 def _certainty(data: Data, names: Names) -> Axes:
     """Quantiles of the largest membership, by cluster."""
-    from viewloom.plotting.model import quantile_rows
+    from viewloom.evaluation.uncertainty import parted
+    from viewloom.plotting.model import draw_intervals, quantile_rows
     from viewloom.plotting.style import shortened
 
     rows = [f"cluster {names[j]}" for j in data["clusters"]]
     table = pd.DataFrame(data["quantiles"], index=rows, columns=pd.Index(QUANTILES), dtype=float)
-    clearest = shortened(table[0.5].idxmax(), 60).removeprefix("cluster ")
-    title = f"Cluster {clearest} has the most certain assignments"
-    return quantile_rows(table.iloc[::-1], title, "largest membership (median, quartiles, 10-90 %)")
+    means = pd.DataFrame(data.get("means", {}), index=rows, columns=["value", "low", "high"], dtype=float)
+    clearest = parted(means)
+    named = "" if clearest is None else shortened(clearest, 60).removeprefix("cluster ")
+    title = f"Cluster {named} has the most certain assignments" if named else "Certainty of assignment"
+    ax = quantile_rows(table.iloc[::-1], title, "largest membership (median, quartiles, 10-90 %)")
+    draw_intervals(ax, means.iloc[::-1], below=0.28)
+    return ax
+
+
+def _standing(data: Data, names: Names) -> Axes:
+    """Features that stand out: what the clusters explain of them."""
+    from viewloom.plotting.features import explained_shares
+
+    table = pd.DataFrame({name: data[name] for name in ("feature", "view", "other", "value", "low", "high")})
+    return explained_shares(table)
 
 
 def _profiles(data: Data, names: Names) -> Axes:
@@ -146,8 +173,15 @@ def _importance(data: Data, names: Names) -> Axes:
 def _associations(data: Data, names: Names) -> Axes:
     from viewloom.plotting.clinical import association_bars
 
-    columns = ("variable", "kind", "significant", "effect", "p", "q")
-    return association_bars(pd.DataFrame({name: data[name] for name in columns}))
+    columns = ("variable", "kind", "significant")
+    table = pd.DataFrame({name: data[name] for name in columns})
+    p_values: Any = {name: [_p(p) for p in data[name]] for name in ("p", "q")}
+    return association_bars(table.assign(effect=np.array(data["effect"], dtype=float), **p_values))
+
+
+def _p(p: float | str | None) -> P:
+    """A p-value that is stored as a number, as the text of its class, or as none."""
+    return PClass(p) if isinstance(p, str) else np.nan if p is None else p
 
 
 def _survival(data: Data, names: Names) -> Axes:
@@ -209,29 +243,27 @@ def _overlaps(data: Data, names: Names) -> Axes:
     return ax
 
 
-def _fixed_text(ax: Axes) -> None:
-    """Keep black numbers on a heat map black in dark mode."""
-    for text in ax.texts:
-        if text.get_color() == "black":
-            text.set_color(BLACK)
-
-
 NO_DATE: dict[str, dict[str, None]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "svg": {"Date": None, "Creator": None},
 }
 DRAW: dict[str, Callable[[Data, Names], Axes]] = {
+    "continuum": _continuum,
     "weights": _weights,
     "contributions": _contributions,
     "agreement": _agreement,
     "certainty": _certainty,
     "profiles": _profiles,
+    "brain": draw_brain_figure,
+    "standing": _standing,
     "importance": _importance,
     "associations": _associations,
     "survival": _survival,
     "numbers": _numbers,
     "comparison": _comparison,
+    "methods": draw_agreement,
+    "solutions": draw_solutions,
     "overlaps": _overlaps,
     "objective": _objective,
 }

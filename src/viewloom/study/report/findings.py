@@ -1,4 +1,4 @@
-"""The numbers of a report, computed once for its sentences, tables and figures.
+"""The numbers of a report, computed once for its sentences, tables and figures, as they may be shown.
 
 Only `contributions` has values per subject, of which means and quantiles are shown.
 """
@@ -7,70 +7,78 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
-from viewloom.clinical import Conversion, Shown, associations, conversion, described, pairwise
+from viewloom.clinical import Conversion, associations, conversion, on_grid, pairwise
+from viewloom.clinical.published import published_associations, published_pairs
+from viewloom.clinical.release import DECIMALS, FEW_VALUES, withheld
+from viewloom.data.mixed import MixedBlock, numbers
 from viewloom.evaluation.inspection import (
     ViewContributions,
     cluster_profiles,
     view_agreement,
     view_contributions,
 )
-from viewloom.study.report.privacy import shown_sizes
+from viewloom.study.report.disclosed import Disclosed, disclosed
+from viewloom.study.report.levels import described_levels, hidden_features, levels_of
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
 Array = np.ndarray
 MOST_FEATURES = 500  # features of a view that a report lists
-MOST_LEVELS = 30  # categories of a variable that a report lists
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """The numbers that a report shows.
+class Findings(Disclosed):
+    """The numbers that a report shows, beside those of `Disclosed`.
 
     Attributes
     ----------
-    sizes, shown_sizes : (k,) array, list of Known or Hidden
-        Number of subjects of each cluster, and the same without small counts.
-    secret : (k,) bool array
-        Clusters that are too small to describe.
     agreement : DataFrame
         Of `view_agreement`.
     contributions : ViewContributions
     moved : DataFrame
         Mean share of membership (clusters x views) that shifts without a view; NaN for secret clusters.
+    compared : DataFrame
+        Of `clinical.associations`, exact: for decisions, never shown.
     associations, pairs : DataFrame
-        Of `clinical.associations`, and of `clinical.pairwise` for each variable that differs.
-    profile : DataFrame
-        Of `clinical.described`.
+        Of `clinical.associations`, and of `clinical.pairwise` for each variable that differs, rounded.
+        Effects are NaN and p-values have a class where counts or means of small clusters are hidden.
     absence : DataFrame
         `clinical.associations` of clusters with the absence of each view.
     conversion : Conversion or None
+        On a grid of round times.
     profiles : dict of str to DataFrame
-        Mean z-scores of each view's features in clusters, most important first; NaN where few have the view.
+        Mean z-scores of each view's features in clusters, most important first; NaN where few have the view,
+        and for features with more than two levels.
+    levels : dict of str to DataFrame
+        Of `described_levels`, for views with levels.
     left_out : dict of str to str
         Variables that are not compared or not described, and the reason.
     """
 
-    sizes: Array
-    shown_sizes: list[Shown]
-    secret: Array
     agreement: pd.DataFrame
     contributions: ViewContributions
     moved: pd.DataFrame
+    compared: pd.DataFrame
     associations: pd.DataFrame
     pairs: pd.DataFrame
-    profile: pd.DataFrame
     absence: pd.DataFrame
     conversion: Conversion | None
     profiles: dict[str, pd.DataFrame]
+    levels: dict[str, pd.DataFrame]
     left_out: dict[str, str]
+
+    def effect_decimals(self, variable: str) -> int:
+        """Decimals of the effect of a variable, as far as it is shown."""
+        known = self.precision.get(variable)
+        return DECIMALS if known is None or known.effect is None else known.effect
 
 
 _FOUND: WeakKeyDictionary[Results, Findings] = WeakKeyDictionary()  # for as long as the results are in use
@@ -84,43 +92,24 @@ def findings(results: Results) -> Findings:
 
 
 def _computed(results: Results) -> Findings:
-    model, min_cell = results.model, results.min_cell
-    sizes = np.bincount(model.labels_, minlength=model.n_clusters)
-    secret = sizes < min_cell
+    model, told = results.model, disclosed(results)
     contributions = view_contributions(model)
-    people, codes, crowded = _variables(results)
-    compared = associations(model.labels_, people, categorical=codes)
-    listed = people.drop(columns=list(crowded))
+    levels = {name: described_levels(results, name) for name in model.view_names_}
+    compared = associations(model.labels_, told.people, categorical=told.codes, views=results.views)
     return Findings(
-        sizes=sizes,
-        shown_sizes=shown_sizes(sizes, min_cell),
-        secret=secret,
+        **vars(told),
         agreement=view_agreement(model),
         contributions=contributions,
-        moved=contributions.by_cluster().mul(np.where(secret, np.nan, 1.0), axis=0),
-        associations=compared,
-        pairs=_pairs(results, people, compared, codes),
-        profile=described(model.labels_, listed, categorical=codes, min_cell=min_cell),
+        moved=_moved(results, contributions),
+        compared=compared,
+        associations=published_associations(compared, told.precision),
+        pairs=published_pairs(_pairs(results, told.people, compared, told.codes), told.precision),
         absence=_absence(results),
         conversion=_conversion(results),
-        profiles={name: _profiles(results, name) for name in model.view_names_},
-        left_out={**compared.attrs["skipped"], **crowded},
+        profiles={name: _profiles(results, name, levels[name]) for name in model.view_names_},
+        levels=levels,
+        left_out={**compared.attrs["skipped"], **told.crowded},
     )
-
-
-def _variables(results: Results) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
-    """Clinical variables, those of them that are codes, and those with too many categories to describe."""
-    roles = results.roles
-    names = [roles.diagnosis, *roles.outcomes, *roles.covariates, roles.site]
-    chosen = list(dict.fromkeys(name for name in names if name is not None))
-    if results.participants is None or not chosen:
-        return pd.DataFrame(index=range(len(results.views))), [], {}
-    people = results.participants[chosen]
-    codes = [name for name in (roles.diagnosis, roles.site) if name is not None]
-    texts = people.select_dtypes(exclude="number").columns.union(codes, sort=False)
-    counts = {name: people[name].nunique() for name in texts}
-    crowded = {name: f"{n} categories, too many to list" for name, n in counts.items() if n > MOST_LEVELS}
-    return people, codes, crowded
 
 
 def _pairs(results: Results, people: pd.DataFrame, compared: pd.DataFrame, codes: list[str]) -> pd.DataFrame:
@@ -146,24 +135,67 @@ def _conversion(results: Results) -> Conversion | None:
         return None
     time, event = (results.participants[name] for name in results.roles.survival)
     known = pd.to_numeric(time, errors="coerce").notna() & pd.to_numeric(event, errors="coerce").notna()
-    return conversion(results.model.labels_, time, event) if known.sum() >= results.min_cell else None
+    if known.sum() < results.min_cell:
+        return None
+    return on_grid(conversion(results.model.labels_, time, event), results.min_cell)
 
 
-def _profiles(results: Results, view: str) -> pd.DataFrame:
+def _moved(results: Results, found: ViewContributions) -> pd.DataFrame:
+    """Mean share of membership that shifts without a view, where enough subjects of a cluster have it."""
+    counts = pd.DataFrame(~np.isnan(found.change)).groupby(found.labels).sum()
+    means = found.by_cluster()
+    enough = counts.reindex(means.index, fill_value=0).to_numpy() >= results.min_cell
+    secret = np.bincount(results.model.labels_, minlength=len(means)) < results.min_cell
+    return means.where(enough & ~secret[:, None])
+
+
+def _profiles(results: Results, view: str, levels: pd.DataFrame) -> pd.DataFrame:
     """Mean z-scores of the most important features of a view."""
-    names = results.importance[view]["feature"][:MOST_FEATURES].tolist()
+    names = [str(name) for name in results.importance[view]["feature"][:MOST_FEATURES]]
     means = cluster_profiles(results.views, results.model.labels_, view, names)
+    k, block = results.model.n_clusters, results.views[view]
+    means = means.reindex(columns=range(k))
+    hide = _hidden_means(results, view, names)
+    known = hidden_features(levels, names, k)
+    hide = np.array([known.get(name, row) for name, row in zip(names, hide, strict=True)]).reshape(-1, k)
+    return means.mask(hide).set_axis([_measured(block, name) for name in names], axis=0)
+
+
+def _measured(block: Any, name: str) -> str:
+    """What the mean of a feature is of: of one with two levels, the second level."""
+    found = levels_of(block, name) if isinstance(block, MixedBlock) else None
+    return f"{name} = {found[1]}" if found is not None and len(found) == 2 else name
+
+
+def _hidden_means(results: Results, view: str, names: list[str]) -> Array:
+    """Features x clusters of which no mean may be shown, since few subjects have the view or a value."""
     seen = results.views.present[:, results.views.index(view)]
     counts = np.bincount(results.model.labels_[seen], minlength=results.model.n_clusters)
-    means = means.reindex(columns=range(results.model.n_clusters))
-    return means.mul(np.where(counts < results.min_cell, np.nan, 1.0), axis=1)
+    few = _carriers(results, view, names) < results.min_cell  # features x clusters
+    sizes = np.where(few, np.minimum(counts, 1), counts)
+    return np.array([withheld(row, results.min_cell) for row in sizes]).reshape(few.shape)
 
 
-def shown_medians(found: Conversion, min_cell: int) -> pd.Series:
-    """Median times of clusters; NaN where the curve falls to one half after too few subjects remain."""
-    enough = found.curves[found.curves["at_risk"] >= min_cell]
-    lowest = enough.groupby("cluster")["survival"].min().reindex(found.summary.index)
-    return found.summary["median"].where(lowest <= 0.5)
+def _carriers(results: Results, view: str, names: list[str]) -> Array:
+    """Subjects of each cluster whose value is not the usual one, for features with few values.
+
+    The mean of a rare variant tells how many carry it. All subjects with the view count for other features.
+    """
+    a = results.views.index(view)
+    rows = results.views.rows(a)
+    columns = pd.Index(results.views.feature_names[view]).get_indexer(pd.Index(names))
+    block = results.views.blocks[a][rows][:, columns]
+    X = block.toarray() if sp.issparse(block) else np.asarray(numbers(block))
+    labels, k = results.model.labels_[rows], results.model.n_clusters
+    return np.array([np.bincount(labels[_unusual(x)], minlength=k) for x in X.T]).reshape(len(names), k)
+
+
+def _unusual(values: Array) -> Array:
+    """Values other than the most frequent one, if there are few different values; else all."""
+    levels, counts = np.unique(values, return_counts=True)
+    if not 1 < len(levels) <= FEW_VALUES:
+        return np.ones(len(values), dtype=bool)
+    return np.asarray(values != levels[counts.argmax()])
 
 
 def clusters_of(found: Findings) -> Iterator[int]:
@@ -171,4 +203,4 @@ def clusters_of(found: Findings) -> Iterator[int]:
     return (j for j in range(len(found.sizes)) if not found.secret[j])
 
 
-PAIR_COLUMNS = ["variable", "cluster", "other", "test", "p", "p_holm", "effect"]
+PAIR_COLUMNS = ["variable", "cluster", "other", "test", "p", "p_holm", "effect", "low", "high"]

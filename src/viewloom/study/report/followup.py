@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, Shown, Slopes, p_text, shown_counts, transitions
+from viewloom.clinical.release import P, coarse_p
 from viewloom.study.notes import shown_count
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.privacy import plain, rough_counts
@@ -113,8 +114,7 @@ def _slope_tables(results: Results) -> list[Table]:
         ("variable", 0), ("cluster", 0), ("subjects", 1), ("change per year", 1), ("from", 1), ("to", 1),
     ]  # fmt: skip
     tests = [
-        [text(plain(name)), number(one.statistic), number(one.df, 0), p_value(one.p), text(_model(one))]
-        for name, one in found.items()
+        [text(plain(name)), *_test_cells(results, one), text(_model(one))] for name, one in found.items()
     ]
     heads = [("variable", 0), ("chi-square", 1), ("df", 1), ("p", 1), ("random effects", 0)]
     return [
@@ -123,10 +123,30 @@ def _slope_tables(results: Results) -> list[Table]:
     ]
 
 
+def _test_cells(results: Results, one: Slopes) -> list[Cell]:
+    """The test of an outcome; no statistic where slopes are hidden, which it would give."""
+    statistic = np.nan if _hides_slopes(results, one) else one.statistic
+    return [number(statistic), number(one.df, 0), p_value(_shown_p(results, one))]
+
+
+def _hides_slopes(results: Results, one: Slopes) -> bool:
+    return bool((_slope_sizes(results, one) < results.min_cell).any()) and results.min_cell > 1
+
+
+def _shown_p(results: Results, one: Slopes) -> P:
+    """The p-value of an outcome, its class where slopes are hidden."""
+    return coarse_p(one.p) if _hides_slopes(results, one) else one.p
+
+
+def _slope_sizes(results: Results, one: Slopes) -> pd.Series:
+    """Subjects of each cluster with a slope."""
+    return one.table["subjects"].reindex(range(results.model.n_clusters)).fillna(0).astype(int)
+
+
 def _slope_rows(results: Results, name: str, one: Slopes) -> list[list[Cell]]:
     """The slopes of an outcome; none of clusters with few subjects."""
     table = one.table.reindex(range(results.model.n_clusters))
-    sizes = table["subjects"].fillna(0).astype(int)
+    sizes = _slope_sizes(results, one)
     counts = shown_counts(pd.DataFrame([sizes]), results.min_cell).iloc[0]
     few = (sizes < results.min_cell).to_numpy()
     return [
@@ -143,7 +163,7 @@ def _slope_rows(results: Results, name: str, one: Slopes) -> list[list[Cell]]:
 def _changes(results: Results) -> list[str]:
     """Outcomes whose change differs between clusters."""
     found = _followup(results).slopes
-    clear = {name: one.p for name, one in found.items() if one.p < ALPHA}
+    clear = {name: _shown_p(results, one) for name, one in found.items() if one.p < ALPHA}
     if not clear:
         return []
     named = joined(f"{plain(name)} ({p_text(p)})" for name, p in clear.items())
@@ -163,12 +183,11 @@ FOLLOWUP = (
     "Later visits are prepared as the first one, and placed by its model. Seen: subjects with at least one "
     "view at the visit. Same views at baseline: how many of them are placed in their cluster by the data of "
     "the first visit, with only the views that they have at the later one. This is an upper bound of what "
-    "can be expected without change, since the model was fitted to these data. Small counts, and counts from "
-    "which they could be derived, are not shown or are rounded."
+    "can be expected without change, since the model was fitted to these data."
 )
 TRANSITIONS = (
     "Subjects who were seen at both visits, by their cluster at baseline (rows) and at the later visit "
-    "(columns). Small counts, and counts from which they could be derived, are not shown."
+    "(columns)."
 )
 SLOPES = (
     "Mean change per year by cluster at baseline, with a 95% interval, from a linear mixed model with "

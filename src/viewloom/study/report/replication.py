@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import p_text, shown_counts
-from viewloom.evaluation.replication import CUTS, NOT, PARTLY, REPLICATED, RULE
+from viewloom.clinical import p_text
+from viewloom.clinical.release import plain_number, released, rounded, rounded_p
+from viewloom.evaluation.replication.verdicts import CUTS, NOT, PARTLY, REPLICATED, RULE
 from viewloom.study.clinical_numbers import MEAN
 from viewloom.study.replicated import StudyReplication
-from viewloom.study.report.privacy import plain, without_folders
+from viewloom.study.report.privacy import plain, shown_sizes, without_folders
 from viewloom.study.report.sentences import joined
 from viewloom.study.report.table_cells import Cell, Table, number, p_value, shown, table_of, text
 
@@ -61,6 +62,21 @@ def secret_clusters(results: StudyReplication) -> np.ndarray:
     return np.asarray((counts < results.min_cell).any(axis=1))
 
 
+def _sizes(results: StudyReplication) -> pd.DataFrame:
+    """Shown sizes of the clusters in both cohorts, each hidden as in the report of its own cohort."""
+    clusters = results.found.clusters
+    shown = {
+        name: shown_sizes(clusters[name].to_numpy(), results.min_cell)
+        for name in ("first", "transferred", "refitted")
+    }
+    return pd.DataFrame(shown, index=clusters.index)
+
+
+def _measure(name: str, value: float) -> float:
+    """A statistic of a cluster as it is shown; shares of subjects with more digits would be counts."""
+    return rounded_p(value) if name.endswith("_p") else rounded(value)
+
+
 def in_short(results: StudyReplication) -> list[str]:
     """The findings in a few sentences."""
     overall = results.found.overall
@@ -83,10 +99,10 @@ def in_short(results: StudyReplication) -> list[str]:
 
 def _verdicts(results: StudyReplication) -> str:
     """The clusters by their verdict, in sentences."""
-    verdicts = results.found.clusters["verdict"]
+    verdicts = _shown_verdicts(results)
     groups = {
-        verdict: [plain(results.cluster_names[j], 30) for j in verdicts.index[verdicts == verdict]]
-        for verdict in (REPLICATED, PARTLY, NOT)
+        verdict: [plain(results.cluster_names[j], 30) for j, one in enumerate(verdicts) if one == verdict]
+        for verdict in (REPLICATED, PARTLY, NOT, TOO_FEW)
     }
     return " ".join(
         f"{verdict.capitalize()}: {'cluster' if len(group) == 1 else 'clusters'} {joined(group)}."
@@ -95,13 +111,19 @@ def _verdicts(results: StudyReplication) -> str:
     )
 
 
+def _shown_verdicts(results: StudyReplication) -> list[str]:
+    """The verdict on each cluster; none on those that are too small to describe."""
+    pairs = zip(results.found.clusters["verdict"], secret_clusters(results), strict=True)
+    return [TOO_FEW if secret else str(verdict) for verdict, secret in pairs]
+
+
 def _cards(results: StudyReplication) -> list[dict[str, str]]:
     """The verdict on each cluster, and the numbers behind it."""
-    secret = secret_clusters(results)
+    secret, verdicts = secret_clusters(results), _shown_verdicts(results)
     return [
         {
             "cluster": plain(results.cluster_names[j], 40),
-            "verdict": row["verdict"],
+            "verdict": verdicts[j],
             "text": FEW if secret[j] else _numbers(row),
         }
         for j, row in enumerate(results.found.clusters.to_dict("records"))
@@ -127,10 +149,10 @@ def _cautions(results: StudyReplication) -> list[str]:
 
 def _clusters_table(results: StudyReplication) -> list[Table]:
     clusters, secret = results.found.clusters, secret_clusters(results)
-    counts = shown_counts(clusters[["first", "transferred", "refitted"]].T, results.min_cell).T
-    rows = []
+    counts = _sizes(results)
+    rows, verdicts = [], _shown_verdicts(results)
     for j, row in enumerate(clusters.to_dict("records")):
-        cells = [text(plain(results.cluster_names[j], 40)), text(row["verdict"])]
+        cells = [text(plain(results.cluster_names[j], 40)), text(verdicts[j])]
         cells += [shown(count) for count in counts.iloc[j]]
         rows.append([*cells, *(number(np.nan if secret[j] else row[name]) for name in MEASURES)])
     columns = [("cluster", 0), ("verdict", 0), ("first", 1), ("transferred", 1), ("refitted", 1)]
@@ -226,13 +248,20 @@ def _deviations_table(results: StudyReplication) -> list[Table]:
 
 
 def content(results: StudyReplication) -> dict[str, Any]:
-    """The numbers of the report for JSON, with the same suppression."""
+    """The numbers of the report for JSON, with the same suppression and three digits."""
+    return dict(released(_content(results)))
+
+
+def _content(results: StudyReplication) -> dict[str, Any]:
     found, secret = results.found, secret_clusters(results)
-    counts = shown_counts(found.clusters[["first", "transferred", "refitted"]].T, results.min_cell).T
+    counts = _sizes(results)
     hidden = found.clusters.drop(columns=list(counts.columns)).astype(object)
     measured = [name for name in hidden if name != "verdict"]
+    for name in measured:
+        hidden[name] = [_measure(str(name), value) for value in hidden[name]]
     hidden.loc[secret, measured] = None
-    clusters = pd.concat([counts.map(_number), hidden], axis=1)
+    hidden["verdict"] = _shown_verdicts(results)
+    clusters = pd.concat([counts.map(plain_number), hidden], axis=1)
     clusters.insert(0, "cluster", results.cluster_names)
     profiles = found.profiles[~secret[found.profiles["cluster"].to_numpy()]]
     return {
@@ -250,24 +279,19 @@ def content(results: StudyReplication) -> dict[str, Any]:
     }
 
 
-def _number(cell: Any) -> Any:
-    """A count, or text where it is hidden."""
-    return int(cell.value) if hasattr(cell, "value") else str(cell)
-
-
 CLUSTERS = (
     "First: subjects of the first study. Transferred: subjects of the second study that the first "
     "model assigns. Refitted: subjects in the matching cluster of a model of the second study alone. "
     "Concordance: mean correlation between pairs of views of the memberships by each view alone. Jaccard: "
     "overlap of transferred and refitted subjects. In-group: share of the transferred subjects "
     "whose nearest neighbour is in the same cluster. Profile: correlation of the mean features of the "
-    "refitted cluster with those of the first cohort. Small counts, and counts from which they could be "
-    "derived, are not shown."
+    "refitted cluster with those of the first cohort."
 )
 MEASURED = (
     "The measures of the table above. From and to: 95% interval from bootstrap resamples. Resampling makes "
     "cohorts less alike, so that a value can lie above its interval. p: corrected for the number of clusters."
 )
+TOO_FEW = "too few subjects"
 FEW = "Too few subjects to show the numbers."
 PROFILES = (
     "Correlation of the mean standardised features of a refitted cluster with those of the cluster in the "

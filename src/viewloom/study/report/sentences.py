@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import p_text
+from viewloom.clinical import Hidden, p_text
 from viewloom.study.notes import shown_count
+from viewloom.study.report.evidence import evidence_sentence, judged
 from viewloom.study.report.findings import Findings
-from viewloom.study.report.privacy import plain
+from viewloom.study.report.privacy import in_words, plain
 from viewloom.study.report.sites import sites_sentence
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
 
-# Hennig (2007) calls clusters with a mean Jaccard of 0.75 valid and below 0.6 not to be trusted
-VERDICTS = ((0.85, "very stable"), (0.75, "stable"), (0.6, "doubtful"), (-np.inf, "unstable"))
 STRENGTHS = {  # usual bounds of effect sizes
     "numeric": ((0.14, "strongly"), (0.06, "moderately"), (-np.inf, "weakly")),
     "categorical": ((0.5, "strongly"), (0.3, "moderately"), (-np.inf, "weakly")),
@@ -36,28 +35,25 @@ AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
 
 def in_short(results: Results, found: Findings) -> list[str]:
     """The findings of a study in a few sentences."""
+    return [sentence for _, sentence in sourced(results, found)]
+
+
+def sourced(results: Results, found: Findings) -> list[tuple[str, str]]:
+    """The findings in a few sentences, each with the anchor of the table, figure or section it comes from."""
     sentences = [
-        _counts(results, found),
-        _number(results),
-        _stability(results),
-        _certainty(results),
-        _diagnosis(results),
-        _differences(found),
-        _events(results, found),
-        _weights(results),
-        _agreement(found),
-        sites_sentence(results),
+        ("c-clusters", _counts(results, found)),
+        ("evidence" if judged(results) else "methods", evidence_sentence(results)),
+        ("evidence" if judged(results) else "c-clusters", _number(results)),
+        ("c-clusters", _stability(results)),
+        ("f-certainty", _certainty(results)),
+        ("c-diagnosis", _diagnosis(results, found)),
+        ("c-associations", _differences(found)),
+        ("f-survival", _events(results, found)),
+        ("c-views", _weights(results)),
+        ("c-views", _agreement(found)),
+        ("tables", sites_sentence(results)),
     ]
-    return [sentence for sentence in sentences if sentence]
-
-
-def verdict(jaccard: float) -> str:
-    """The stability of a cluster as a category.
-
-    >>> verdict(0.9), verdict(0.7), verdict(float("nan"))
-    ('very stable', 'doubtful', 'unknown')
-    """
-    return "unknown" if np.isnan(jaccard) else _level(jaccard, VERDICTS)
+    return [(anchor, sentence) for anchor, sentence in sentences if sentence]
 
 
 def sameness(ari: float) -> str:
@@ -94,9 +90,7 @@ def counted(count: int, total: int | None, min_cell: int) -> str:
     >>> [counted(n, 60, 11) for n in (40, 3, 57, 0)]
     ['40', 'Fewer than 11', 'More than 49', 'None']
     """
-    text = str(shown_count(count, total, min_cell))
-    words = {"<": "Fewer than ", ">": "More than "}
-    return f"{words[text[0]]}{text[1:]}" if text[0] in words else text if count else "None"
+    return in_words(shown_count(count, total, min_cell)) if count else "None"
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -115,7 +109,7 @@ def _level(value: float, levels: Sequence[tuple[float, str]]) -> str:
 def _counts(results: Results, found: Findings) -> str:
     names = joined(plain(name) for name in results.views.names)
     types = "type" if results.views.n_views == 1 else "types"
-    sizes = joined(map(str, found.shown_sizes))
+    sizes = joined(size.words if isinstance(size, Hidden) else str(size) for size in found.shown_sizes)
     return (
         f"{len(results.views)} subjects were grouped into {results.model.n_clusters} clusters of "
         f"{sizes} subjects, based on {results.views.n_views} {types} of data (views): {names}."
@@ -123,16 +117,27 @@ def _counts(results: Results, found: Findings) -> str:
 
 
 def _weights(results: Results) -> str:
+    """The views with the largest and the smallest weight, where their intervals part from the others'."""
     weights = pd.Series(results.model.view_weights_, index=results.model.view_names_)
     if len(weights) == 1:
         return ""
-    most, least = str(weights.idxmax()), str(weights.idxmin())
+    equal = percent(1 / len(weights))
     if np.ptp(weights) < 0.01:
-        return f"All views have the same weight ({percent(1 / len(weights))} each)."
-    return (
-        f"{plain(most)} has the largest weight ({percent(weights[most])}) and {plain(least)} the smallest "
-        f"({percent(weights[least])}); equal weights would be {percent(1 / len(weights))} each."
+        return f"All views have the same weight ({equal} each)."
+    if results.uncertainty is None or results.uncertainty.weights.isna().to_numpy().any():
+        return f"View weights: {_shares(weights)}; equal weights would be {equal} each."
+    known = results.uncertainty.weights
+    listed = joined(
+        f"{plain(name)} {percent(row.value)} ({percent(row.low)} to {percent(row.high)})"
+        for name, row in known.sort_values("value", ascending=False).iterrows()
     )
+    most = results.uncertainty.largest_weight()
+    conclusion = f"{plain(most)} counts most" if most else "the intervals overlap, so no view counts most"
+    return f"View weights, with 95% intervals: {listed}; {conclusion}. Equal weights would be {equal} each."
+
+
+def _shares(values: pd.Series) -> str:
+    return joined(f"{plain(name)} {percent(value)}" for name, value in values.items())
 
 
 def _agreement(found: Findings) -> str:
@@ -154,13 +159,13 @@ def _agreement(found: Findings) -> str:
     )
 
 
-def _diagnosis(results: Results) -> str:
-    scores, column = results.agreement, results.roles.diagnosis
+def _diagnosis(results: Results, found: Findings) -> str:
+    scores, column = found.scores, results.roles.diagnosis
     if scores is None or column is None:
         return ""
     return (
-        f"Agreement of the clusters with {plain(column)}: adjusted Rand index {scores['ARI']:.2f}, "
-        f"normalised mutual information {scores['NMI']:.2f} (1 is perfect, 0 is none)."
+        f"Agreement of the clusters with {plain(column)}: adjusted Rand index {scores['ARI']:.2g}, "
+        f"normalised mutual information {scores['NMI']:.2g} (1 is perfect, 0 is none)."
     )
 
 
@@ -170,14 +175,21 @@ def _differences(found: Findings) -> str:
         return ""
     differing = table[table["significant"]].sort_values("p", kind="stable")
     if differing.empty:
-        return f"None of {_variables(len(table))} differs significantly between the clusters."
+        tested = int(table["p"].notna().sum())
+        return f"None of {_variables(tested)} differs significantly between the clusters." if tested else ""
     named = [
-        f"{plain(row['variable'])} ({_level(row['effect'], STRENGTHS[row['kind']])})"
+        f"{plain(row['variable'])}{_strength(row['effect'], row['kind'])}"
         for _, row in differing[:MOST_NAMED].iterrows()
     ]
     rest = len(differing) - len(named)
     more = [f"{rest} more"] if rest else []
-    return f"The clusters differ in {joined([*named, *more])}; {_variables(len(table))} were compared."
+    tested = int(table["p"].notna().sum())
+    return f"The clusters differ in {joined([*named, *more])}; {_variables(tested)} were compared."
+
+
+def _strength(effect: float, kind: str) -> str:
+    """The size of an effect in brackets; nothing where it is not shown."""
+    return "" if np.isnan(effect) else f" ({_level(effect, STRENGTHS[kind])})"
 
 
 def _variables(n: int) -> str:
@@ -210,7 +222,7 @@ def _certainty(results: Results) -> str:
     n = len(results.views)
     ambiguous = int((results.model.memberships_.max(axis=1) < AMBIGUOUS).sum())
     if not ambiguous:
-        return "Every subject is clearly assigned to one cluster."
+        return f"The largest membership of every subject is at least {AMBIGUOUS:.0%}."
     return (
         f"{counted(ambiguous, n, results.min_cell)} of {n} subjects are ambiguous: their largest "
         f"membership is below {AMBIGUOUS:.0%}."
@@ -223,5 +235,5 @@ def _number(results: Results) -> str:
             f"The number of clusters, {results.model.n_clusters}, was specified, not estimated from the data."
         )
     if results.numbers.recommended is None:
-        return "No number of clusters is more stable than expected for a single group of subjects."
+        return "With no number of clusters do the data show clear clusters."
     return f"The data support {results.numbers.recommended} clusters."

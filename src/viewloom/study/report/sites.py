@@ -37,7 +37,7 @@ def sites_table(results: Results) -> list[Table]:
     columns = [("site", 0), ("subjects", 1), ("agreement", 1), *((f"cluster {name}", 1) for name in names)]
     if refitted:
         columns += [("agreement of refit", 1), *((f"overlap {name}", 1) for name in names)]
-    about = f"{SITES} {REFIT if refitted else NO_REFIT} {SMALL_COUNTS}"
+    about = f"{SITES} {REFIT if refitted else NO_REFIT}"
     return [table_of("sites", "Sites left out in turn", about, columns, rows)]
 
 
@@ -71,4 +71,3 @@ REFIT = (
     "Overlap: Jaccard index of a predicted cluster and its match in the model of the site alone."
 )
 NO_REFIT = "No site has enough subjects for a model of its own."
-SMALL_COUNTS = "Small counts, and counts from which they could be derived, are not shown."

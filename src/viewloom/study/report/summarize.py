@@ -16,12 +16,17 @@ from viewloom.study.cluster_names import placeholders, resolved
 from viewloom.study.report.captions import captions
 from viewloom.study.report.cautions import LIMITS, cautions
 from viewloom.study.report.cluster_cards import cluster_cards
+from viewloom.study.report.continuum import continuum_section
 from viewloom.study.report.design import design_section
+from viewloom.study.report.evidence import evidence_section
 from viewloom.study.report.findings import findings
 from viewloom.study.report.followup import followup_sentences
-from viewloom.study.report.privacy import plain, without_folders
-from viewloom.study.report.sentences import in_short
+from viewloom.study.report.methods import methods
+from viewloom.study.report.privacy import plain, without_folders, without_subjects
+from viewloom.study.report.sentences import sourced
+from viewloom.study.report.standing_out import features_section
 from viewloom.study.report.tables import subject_table, tables
+from viewloom.study.report.testing import testing_section
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -41,31 +46,42 @@ def summarize(results: Results, *, subjects: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``design`` (sentences and
-        tables, or None), ``clusters``, ``cautions``, ``limits``, ``cluster_names``, ``figures`` (heading,
-        caption and alternative text of each), ``tables``, ``subjects`` (a table, or None), ``notes``,
-        ``settings``, ``versions``, ``seed`` and ``inputs``.
+        Serialisable as JSON: ``title``, ``min_cell``, ``in_short`` (sentences), ``sources`` (the anchor of
+        each in the report), ``evidence`` (verdict, headline, sentences and tables, or None), ``continuum``,
+        ``features``, ``design`` and ``testing`` (sentences and tables, or None), ``clusters``, ``cautions``,
+        ``limits``, ``cluster_names``, ``figures`` (heading, caption and alternative text of each),
+        ``tables``, ``subjects`` (a table, or None), ``methods`` (what was done, for `viewloom paper`),
+        ``notes``, ``settings``, ``versions``, ``seed`` and ``inputs``.
     """
     return resolved(unnamed_summary(results, subjects=subjects), results.cluster_names)
 
 
 def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, Any]:
     """`summarize` with a placeholder wherever the name of a cluster belongs; see `cluster_names.resolved`."""
-    found, settings, names = findings(results), results.settings, results.cluster_names
+    found, names = findings(results), results.cluster_names
+    settings = without_subjects(results.settings)
     unnamed = {**settings.get("cluster", {}), "names": placeholders(results.model.n_clusters)}
     results = replace(results, settings={**settings, "cluster": unnamed})
+    testing = testing_section(results, found)
+    told = [*sourced(results, found), *(("tables", text) for text in followup_sentences(results))]
     return {
         "cluster_names": names,
         "title": plain(results.name),
         "min_cell": results.min_cell,
-        "in_short": [*in_short(results, found), *followup_sentences(results)],
-        "design": design_section(results),
+        "in_short": [sentence for _, sentence in told],
+        "sources": [anchor for anchor, _ in told],
+        "evidence": evidence_section(results),
+        "continuum": continuum_section(results),
+        "features": features_section(results),
+        "design": design_section(results, found.precision),
+        "testing": testing,
         "clusters": cluster_cards(results, found),
         "cautions": cautions(results, found),
         "limits": list(LIMITS),
         "figures": captions(results, found),
         "tables": tables(results, found),
         "subjects": subject_table(results) if subjects else None,
+        "methods": methods(results, found, testing),
         "notes": [*_notes(results), *_left_out(found.left_out)],
         "settings": [[plain(key), _value(value)] for key, value in flat(settings)],
         "versions": [[plain(name), plain(version)] for name, version in results.versions.items()],

@@ -34,6 +34,9 @@ ATTRIBUTES = {
     "stroke-opacity", "stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x1", "x2", "y",
     "y1", "y2",
 }  # fmt: skip
+POSITIONS = {"d", "cx", "cy", "height", "r", "transform", "width", "x", "x1", "x2", "y", "y1", "y2"}
+DIGITS = 2  # decimals of positions
+LONG = re.compile(r"-?\d+\.\d{3,}")
 FONT = re.compile(r"(?P<words>[\w ]*?)(?P<size>\d+(?:\.\d+)?)px")
 REFERENCE = re.compile(r"(?<=url\(#)[^)]*(?=\))")
 
@@ -76,7 +79,17 @@ def _attributes(element: ElementTree.Element, prefix: str) -> dict[str, str]:
     for name in ("id", "href"):
         if name in known and not known[name].startswith("data:"):
             known[name] = re.sub(r"^#?", lambda mark: f"{mark[0]}{prefix}-", known[name], count=1)
+    known |= {name: _shortened(known[name]) for name in POSITIONS & set(known)}
     return {name: REFERENCE.sub(lambda found: f"{prefix}-{found[0]}", value) for name, value in known.items()}
+
+
+def _shortened(value: str) -> str:
+    """Positions without more decimals than a screen shows.
+
+    >>> _shortened("M 12.345678 -0.001 L 3.5 7")
+    'M 12.35 -0.0 L 3.5 7'
+    """
+    return LONG.sub(lambda found: str(round(float(found[0]), DIGITS)), value)
 
 
 def _declarations(style: str) -> dict[str, str]:

@@ -10,14 +10,18 @@ import pandas as pd
 from viewloom.clinical import shown_counts
 from viewloom.evaluation.comparison import DISTANCES, SCORES
 from viewloom.study.notes import shown_count
-from viewloom.study.report.findings import MOST_FEATURES, Findings, shown_medians
+from viewloom.study.report.comparison import solutions_table
+from viewloom.study.report.evidence import cluster_words
+from viewloom.study.report.findings import MOST_FEATURES, Findings
 from viewloom.study.report.followup import followup_tables
+from viewloom.study.report.levels import levels_table
 from viewloom.study.report.presence import patterns_of, shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain, shown_sizes
 from viewloom.study.report.regions import region_names
-from viewloom.study.report.sentences import joined, verdict
+from viewloom.study.report.sentences import joined
 from viewloom.study.report.sites import sites_table
-from viewloom.study.report.table_cells import Table, number, p_value, shown, table_of, text
+from viewloom.study.report.standing_out import nothing_stands_out
+from viewloom.study.report.table_cells import Cell, Table, interval, number, p_value, shown, table_of, text
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -65,14 +69,28 @@ def _clusters_table(results: Results, found: Findings) -> list[Table]:
             text(results.cluster_names[j]),
             shown(found.shown_sizes[j]),
             number(np.nan if found.secret[j] else stable[j]),
-            text(verdict(stable[j])),
+            text(cluster_words(results, j)),
+            *_certainty(results, found, j),
             *(number(moved) for moved in found.moved.to_numpy()[j]),
         ]
         for j in range(len(found.sizes))
     ]
     views = [(f"without {plain(name, 30)}", 1) for name in found.moved.columns]
-    columns = [("cluster", 0), ("subjects", 1), ("stability", 1), ("verdict", 0), *views]
-    return [table_of("clusters", "Clusters", CLUSTERS, columns, rows)]
+    certain = [("certainty", 1), ("95% interval", 0)] if results.uncertainty is not None else []
+    columns = [("cluster", 0), ("subjects", 1), ("stability", 1), ("verdict", 0), *certain, *views]
+    return [table_of("clusters", "Clusters", CLUSTERS + CERTAIN * bool(certain), columns, rows)]
+
+
+def _certainty(results: Results, found: Findings, j: int) -> list[Cell]:
+    """The mean largest membership in a cluster and its interval, where refits were made."""
+    if results.uncertainty is None:
+        return []
+    value, low, high = results.uncertainty.certainty[["value", "low", "high"]].to_numpy(dtype=float)[j]
+    return (
+        [number(np.nan), interval(np.nan, np.nan)]
+        if found.secret[j]
+        else [number(value), interval(low, high)]
+    )
 
 
 def _views_table(results: Results, found: Findings) -> list[Table]:
@@ -119,17 +137,18 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
             text(plain(row["variable"])),
             text(row["test"]),
             text(EFFECTS[row["kind"]]),
-            number(row["effect"]),
+            number(row["effect"], found.effect_decimals(row["variable"])),
+            interval(row["low"], row["high"]),
             p_value(row["p"]),
             p_value(row["q"]),
-            text("yes" if row["significant"] else "no"),
+            text(row["note"] or ("yes" if row["significant"] else "no")),
             shown(shown_count(row["missing"], n, results.min_cell)),
         ]
         for row in found.associations.to_dict("records")
     ]
     columns = [
-        ("variable", 0), ("test", 0), ("effect measure", 0), ("effect", 1), ("p", 1), ("q", 1),
-        ("significant", 0), ("missing values", 1),
+        ("variable", 0), ("test", 0), ("effect measure", 0), ("effect", 1), ("95% interval", 0), ("p", 1),
+        ("q", 1), ("significant", 0), ("missing values", 1),
     ]  # fmt: skip
     return [
         table_of("associations", "Clinical variables compared between clusters", ASSOCIATIONS, columns, rows)
@@ -144,14 +163,15 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
             text(row["test"]),
             text(PAIR_EFFECTS.get(row["test"], "Cramer's V")),
             number(row["effect"]),
+            interval(row["low"], row["high"]),
             p_value(row["p"]),
             p_value(row["p_holm"]),
         ]
         for row in found.pairs.to_dict("records")
     ]
     columns = [
-        ("variable", 0), ("clusters", 0), ("test", 0), ("effect measure", 0), ("effect", 1), ("p", 1),
-        ("p (Holm)", 1),
+        ("variable", 0), ("clusters", 0), ("test", 0), ("effect measure", 0), ("effect", 1),
+        ("95% interval", 0), ("p", 1), ("p (Holm)", 1),
     ]  # fmt: skip
     return [table_of("pairs", "Pairwise comparisons of clusters", PAIRS, columns, rows)]
 
@@ -181,8 +201,8 @@ def _profile_columns(results: Results, found: Findings) -> list[tuple[str, int]]
 
 def _diagnosis_table(results: Results, found: Findings) -> list[Table]:
     """Diagnoses in clusters, with totals: the cells of the profile, so that nothing can be subtracted."""
-    column, scores = results.roles.diagnosis, results.agreement
-    if scores is None or column not in found.profile.index.get_level_values("variable"):
+    column = results.roles.diagnosis
+    if column is None or column not in found.profile.index.get_level_values("variable"):
         return []
     cells = found.profile.xs(column, level="variable")
     rows = [
@@ -191,9 +211,17 @@ def _diagnosis_table(results: Results, found: Findings) -> list[Table]:
     ]
     sizes = found.profile.xs("subjects", level="variable").to_numpy()[0]
     rows.append([text("all"), *map(shown, sizes)])
-    about = DIAGNOSIS.format(**{name: f"{score:.2f}" for name, score in scores.items()})
+    about = f"{DIAGNOSIS} {_agreement(found.scores)}"
     columns = [(plain(column), 0), *_profile_columns(results, found)]
     return [table_of("diagnosis", f"Clusters and {plain(column)}", about, columns, rows)]
+
+
+def _agreement(scores: dict[str, float] | None) -> str:
+    """The agreement of clusters and diagnosis in a sentence."""
+    if scores is None:
+        return NO_AGREEMENT
+    named = [f"{label} {scores[name]:.2g}" for name, label in AGREEMENT.items() if name in scores]
+    return f"Agreement of clusters and diagnosis, which was not used to form the clusters: {joined(named)}."
 
 
 def _conversion_table(results: Results, found: Findings) -> list[Table]:
@@ -203,7 +231,7 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
     parts = pd.DataFrame({"yes": summary["events"], "no": summary["n"] - summary["events"]})
     converted = shown_counts(parts, results.min_cell)["yes"]
     followed = shown_sizes(summary["n"].to_numpy(), results.min_cell)
-    medians = shown_medians(found.conversion, results.min_cell)
+    medians = summary["median"]
     rows = [
         [
             text(results.cluster_names[cluster]),
@@ -218,14 +246,23 @@ def _conversion_table(results: Results, found: Findings) -> list[Table]:
 
 
 def _comparison_table(results: Results, found: Findings) -> list[Table]:
-    if results.comparison is None:
+    if found.comparison is None:
         return []
-    columns = [("method", 0), *((score, 1) for score in SCORES)]
+    columns = [("method", 0), *((score, 1) for score in SCORES), ("one cluster", 0)]
+    collapsed = found.comparison.collapsed
     rows = [
-        [text(plain(method)), *(number(row[score]) for score in SCORES)]
-        for method, row in results.comparison.table.iterrows()
+        [
+            text(plain(method)),
+            *(number(row[score], found.score_decimals[str(method)]) for score in SCORES),
+            text("yes" if method in collapsed else "no"),
+        ]
+        for method, row in found.comparison.table.iterrows()
     ]
     return [table_of("comparison", "Agreement of methods with the diagnosis", COMPARISON, columns, rows)]
+
+
+def _solutions_table(results: Results, found: Findings) -> list[Table]:
+    return solutions_table(results)
 
 
 def _numbers_table(results: Results, found: Findings) -> list[Table]:
@@ -244,12 +281,16 @@ def _numbers_table(results: Results, found: Findings) -> list[Table]:
 
 
 def _feature_tables(results: Results, found: Findings) -> list[Table]:
-    names = enumerate(results.model.view_names_)
-    return [_features(results, found, a, name) for a, name in names]
+    tables = list[Table]()
+    for a, name in enumerate(results.model.view_names_):
+        tables.append(_features(results, found, a, name))
+        if len(found.levels[name]):
+            tables.append(levels_table(results, a, name, found.levels[name]))
+    return tables
 
 
 def _features(results: Results, found: Findings, a: int, view: str) -> Table:
-    ranked, means = results.importance[view], found.profiles[view].to_numpy()
+    ranked, means = found.importance[view], found.profiles[view].to_numpy()
     names = [str(name) for name in ranked["feature"][: len(means)]]
     regions = region_names(names)
     known = any(regions)
@@ -258,20 +299,19 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
             text(plain(name)),
             *([text(regions[i] or "")] * known),
             number(i + 1, 0),
-            number(value, 4),
+            number(value, 3),
             *(number(z) for z in means[i]),
         ]
         for i, (name, value) in enumerate(zip(names, ranked["importance"], strict=False))
     ]
     clusters = [(f"cluster {name} (SD)", 1) for name in results.cluster_names]
-    about = FEATURES
+    about = FEATURES + NONE_STANDS_OUT * nothing_stands_out(results, view)
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
     columns = [("feature", 0), *[("region", 0)] * known, ("rank", 1), ("importance", 1), *clusters]
     return table_of(f"features-{a}", f"Features of {plain(view)}", about, columns, rows)
 
 
-SMALL_COUNTS = "Small counts, and counts from which they could be derived, are not shown."
 SUBJECTS = (
     "Stability: how often the subject stays in its cluster when the analysis is repeated on subsamples."
 )
@@ -280,37 +320,47 @@ CLUSTERS = (
     "more is considered stable, and clusters below 0.6 should not be interpreted. The columns on the right "
     "give the share of the cluster's membership that shifts to other clusters when a view is left out."
 )
+CERTAIN = " Certainty is the mean of the largest memberships in the cluster."
 VIEWS = (
     "Weights are estimated from the data and sum to 1: views that share nothing with the others have little "
     "weight, all others similar weights. To compare views, use the agreement: how much of the cluster "
     "structure of a view the other views confirm (0 is chance, 1 is complete), with a 95% interval. Numbers "
     "of subjects are rounded where small counts could be derived from exact ones."
 )
-PATTERNS = "Subjects who lack a view are included, and assigned by the views they have. " + SMALL_COUNTS
+PATTERNS = "Subjects who lack a view are included, and assigned by the views they have."
 ASSOCIATIONS = (
     "Effects range from 0 (none) to 1. q is p corrected for the number of variables (Benjamini-Hochberg); a "
-    "difference is significant where q is below 0.05."
+    "difference is significant where q is below 0.05. Where a table of a variable has hidden numbers, its "
+    "effect is rounded to one decimal or not shown, without its 95% interval, and of p and q only the range "
+    "is given, since the hidden numbers could be derived from exact ones."
 )
 PAIRS = (
     "Variables that differ significantly between clusters. Cliff's delta ranges from \N{MINUS SIGN}1 to 1 "
     "and is positive where the first cluster has higher values; Cramer's V ranges from 0 to 1. p (Holm) is p "
     "corrected for the number of pairs."
 )
-PROFILE = "Mean (standard deviation), median, or number (share of the cluster). " + SMALL_COUNTS
+PROFILE = "Mean (standard deviation), median, or number (share of the cluster)."
 CONVERSION = (
-    "Subjects with a known time and event. No median where fewer than half had the event, or too few "
-    "subjects remain at that time to show. " + SMALL_COUNTS
+    "Subjects with a known time and event. The median is the first of a few round times by which half had "
+    "the event; none where fewer had it, or too few subjects remain at that time to show."
 )
-DIAGNOSIS = (
-    "Number of subjects (share of the cluster). Agreement of clusters and diagnosis, which was not used to "
-    "form the clusters: adjusted Rand index {ARI} (0 is chance, 1 is perfect), normalised mutual information "
-    "{NMI}, accuracy {Acc} if each cluster stands for one diagnosis. " + SMALL_COUNTS
+DIAGNOSIS = "Number of subjects (share of the cluster)."
+AGREEMENT = {
+    "ARI": "adjusted Rand index (0 is chance, 1 is perfect)",
+    "NMI": "normalised mutual information",
+    "Acc": "accuracy, if each cluster stands for one diagnosis,",
+}
+NO_AGREEMENT = (
+    "The agreement of clusters and diagnosis is not shown: there is one diagnosis, or hidden counts could be "
+    "derived from it."
 )
 COMPARISON = (
     "Agreement of the clusters of each method with the diagnosis, which no method uses unless marked oracle: "
     "accuracy (Acc), normalised mutual information (NMI), adjusted Rand index (ARI), Rand index (RI), "
     "Mirkin distance (MI = 1 \N{MINUS SIGN} RI). "
-    f"Higher is better; of {joined(DISTANCES)} lower is better."
+    f"Higher is better; of {joined(DISTANCES)} lower is better. One cluster: the method puts nearly all "
+    "subjects into one cluster, whatever its scores. A dash, or a single decimal, where more would give "
+    "hidden counts of the diagnosis away."
 )
 NUMBERS = (
     "Stability: agreement of clusterings of random subsamples (1 is perfect agreement). By chance: the "
@@ -321,8 +371,10 @@ FEATURES = (
     "Importance: the influence of the feature on the clusters. The columns of clusters give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
 )
+NONE_STANDS_OUT = " No feature of this view stands out: the order may be that of noise."
 TABLES = (
     _clusters_table, _diagnosis_table, _views_table, _associations_table, _pairs_table, _profile_table,
-    _conversion_table, followup_tables, _comparison_table, _numbers_table, _sites_table, _patterns_table,
+    _conversion_table, followup_tables, _comparison_table, _solutions_table, _numbers_table, _sites_table,
+    _patterns_table,
     _feature_tables,
 )  # fmt: skip

@@ -21,6 +21,7 @@ from viewloom.runtime.files import PRIVATE
 from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
+from viewloom.study.compute import jobs_within, machines, model_settings
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.followup import follow
@@ -28,9 +29,20 @@ from viewloom.study.left_out import LeftOutSites, site_labels
 from viewloom.study.notes import Note
 from viewloom.study.ordering import ordered
 from viewloom.study.results import Results, Roles, versions
-from viewloom.study.run.computations import Stages, compared, importance, number, stability
+from viewloom.study.run.computations import (
+    Stages,
+    compared,
+    evidence,
+    feature_q,
+    importance,
+    number,
+    stability,
+)
 from viewloom.study.run.design import design
+from viewloom.study.run.held_out import held_out_tests
+from viewloom.study.run.sampled import MOST_ASSESSED, Assessed
 from viewloom.study.run.sites import left_out_sites
+from viewloom.study.run.solutions import varied_settings
 
 
 def prepare(study: Study) -> Prepared:
@@ -71,7 +83,7 @@ def analyse(
     ----------
     study : Study
     compare : bool, default=False
-        Also run other methods, and compare all with the diagnosis.
+        Also run other methods and settings, and compare their clusters with each other and the diagnosis.
     choose_k : bool, default=False
         Estimate the number of clusters.
     seeds : int, default=3
@@ -93,41 +105,87 @@ def analyse(
         _check_classes(ready.classes)
     settings = settings_of(study)
     key = fingerprint(ready.views, settings, ready.data.inputs, versions())
+    n_jobs = jobs_within(study.compute, n_jobs, min(len(ready.views), MOST_ASSESSED))
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
-    model, warned = _fitted(ready, stages)
-    others = None if ready.raw is None else ready.raw.participants
-    model, of_order = ordered(model, study, ready.data.participants, others)
-    roles = Roles.of(study)
-    followed = follow(ready.later, model, ready.views, ready.data, roles.outcomes)
+    with progress_bar("Fitting the model", 1, progress):
+        model, notes = _clustered(ready, stages)
+    followed = follow(ready.later, model, ready.views, ready.data, Roles.of(study).outcomes)
     left_out = _left_out(model, ready, stages) if study.cluster.leave == "site" else None
+    assessed = Assessed.of(model, ready.views)
+    later: list[Note] = [note for part in (followed, left_out) if part is not None for note in part.notes]
     return Results(
-        name=study.name,
+        **_origin(ready, settings),
+        **_assessed(model, ready, assessed, stages),
+        **_alternatives(model, ready, assessed, stages, compare=compare, choose_k=choose_k, seeds=seeds),
         model=model,
-        views=ready.views,
-        preparation=ready.preparation,
-        participants=ready.data.participants,
-        roles=roles,
-        importance=importance(model, ready.views, stages),
-        stability=stability(model, ready.views, stages),
-        comparison=compared(ready.views, ready.classes, seeds, stages) if compare else None,
-        numbers=number(model, ready.views, stages) if choose_k else None,
-        check=ready.check,
-        notes=[
-            *ready.check.notes,
-            *(Note((text,)) for text in warned),
-            *of_order,
-            *(followed.notes if followed else []),
-            *(left_out.notes if left_out is not None else []),
-        ],
-        settings=settings,
-        versions=versions(),
-        seed=study.model.seed,
-        inputs=ready.data.inputs,
-        min_cell=study.report.min_cell,
-        design=design(ready, model, stages),
+        notes=[*ready.check.notes, *notes, *assessed.notes(len(ready.views)), *later],
         followup=followed,
         left_out_sites=left_out,
     )
+
+
+def _clustered(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[Note]]:
+    """The fitted model with its clusters in order, and notes on both."""
+    model, warned = _fitted(ready, stages)
+    others = None if ready.raw is None else ready.raw.participants
+    model, of_order = ordered(model, ready.study, ready.data.participants, others)
+    return model, [*(Note((text,)) for text in warned), *of_order]
+
+
+def _origin(ready: Prepared, settings: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the results that do not depend on the model."""
+    study = ready.study
+    return {
+        "name": study.name,
+        "views": ready.views,
+        "preparation": ready.preparation,
+        "participants": ready.data.participants,
+        "roles": Roles.of(study),
+        "check": ready.check,
+        "settings": settings,
+        "versions": versions(),
+        "seed": study.model.seed,
+        "inputs": ready.data.inputs,
+        "min_cell": study.report.min_cell,
+    }
+
+
+def _assessed(
+    model: KernelMultiviewNMF, ready: Prepared, assessed: Assessed, stages: Stages
+) -> dict[str, Any]:
+    """Features, stability and uncertainty, evidence of clusters, tests, and the design of the study."""
+    study, views = ready.study, ready.views
+    ranked = importance(model, views, stages)
+    stable, uncertain = stability(model, views, ranked, assessed, stages)
+    people, severity = ready.data.participants, study.cluster.remove_severity
+    return {
+        "importance": ranked,
+        "stability": stable,
+        "uncertainty": uncertain,
+        "design": design(ready, model, stages),
+        "tests": held_out_tests(model, views, people, Roles.of(study), study.report.splits, severity, stages),
+        "evidence": evidence(model, views, study.report.twins, study.report.min_cell, stages),
+        "feature_tests": feature_q(assessed, stages),
+    }
+
+
+def _alternatives(
+    model: KernelMultiviewNMF,
+    ready: Prepared,
+    assessed: Assessed,
+    stages: Stages,
+    *,
+    compare: bool,
+    choose_k: bool,
+    seeds: int,
+) -> dict[str, Any]:
+    """Other methods, settings and numbers of clusters, as far as they are asked for."""
+    views = ready.views
+    return {
+        "comparison": compared(views, ready.classes, seeds, stages) if compare else None,
+        "solutions": varied_settings(assessed.estimator, assessed.views, stages) if compare else None,
+        "numbers": number(model, views, stages) if choose_k else None,
+    }
 
 
 def _left_out(model: KernelMultiviewNMF, ready: Prepared, stages: Stages) -> LeftOutSites:
@@ -146,7 +204,7 @@ def settings_of(study: Study) -> dict[str, Any]:
             return [relative(inner) for inner in value]
         return Path(os.path.relpath(value, folder)).as_posix() if isinstance(value, Path) else value
 
-    return dict(relative(study.model_dump(exclude_none=True)))
+    return dict(relative(study.model_dump(exclude_none=True, exclude={"compute": {"scheduler"}})))
 
 
 def _folder(checkpoints: str | os.PathLike[str] | None, key: str) -> Path | None:
@@ -180,9 +238,10 @@ def _fitted(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[s
 
 
 def _fit(ready: Prepared) -> tuple[KernelMultiviewNMF, list[str]]:
-    with warnings.catch_warnings(record=True) as caught, one_thread():
+    settings, compute = model_settings(ready.study, len(ready.views)), ready.study.compute
+    with warnings.catch_warnings(record=True) as caught, machines(compute), one_thread():
         warnings.simplefilter("always")
-        model = KernelMultiviewNMF(**ready.study.model.settings).fit(ready.views)
+        model = KernelMultiviewNMF(**settings).fit(ready.views)
     return model, [str(warning.message) for warning in caught if _is_ours(warning)]
 
 

@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 
 from viewloom.data.checks import per_view
+from viewloom.data.mixed import MixedBlock
+from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.views import Views
-from viewloom.evaluation import comparison, selection
+from viewloom.evaluation import comparison, feature_tests, selection
 from viewloom.evaluation.comparison import Comparison
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES, rows_at_most
+from viewloom.evaluation.selection.evidence import ClusterEvidence, evidence_units, judge, weighed
 from viewloom.evaluation.selection.jobs import Checkpoint, Jobs, Record
 from viewloom.evaluation.selection.stability import Stability
-from viewloom.models.importance import linear_importance
+from viewloom.evaluation.uncertainty import Uncertainty, estimates, first_features, gathered
+from viewloom.models.importance import linear_importance, mixed_linear_importance
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.progress import progress_bar
 from viewloom.solver.updates import combinations
 from viewloom.study.errors import StudyError
+from viewloom.study.run.sampled import MOST_ASSESSED, Assessed, on_this_machine
 
 REFITS, SHARE = 20, 0.8  # number of subsamples for stability, and the share of subjects in each
+TWINS, LEAST_TWINS = 10, 3  # data sets without clusters to compare with, if the study does not say how many
+CHUNK = 10_000  # subjects whose features are standardised at a time
 MOST_PLACED = 40_000  # subjects x features, beyond which features are not permuted
 LINEAR = ("linear", "cosine")  # kernels whose importance is a matrix product
+MOST_COUNTED = 2_000  # subjects of very many in whom clusters are counted
 MOST_CLUSTERS, LEAST_PER_CLUSTER = 8, 4  # for estimating the number of clusters
 
 
@@ -60,6 +69,10 @@ class Stages:
             jobs.run(function, units)
         return {name: jobs.records[name] for name in units}
 
+    def in_process(self, n: int) -> Stages:
+        """The same without processes for very many subjects, whose data would be copied for each."""
+        return replace(self, n_jobs=1) if n > MOST_ASSESSED else self
+
     def path(self, title: str) -> Path:
         """The file of a stage."""
         assert self.folder is not None
@@ -68,7 +81,8 @@ class Stages:
 
 def importance(model: KernelMultiviewNMF, views: Views, stages: Stages) -> dict[str, pd.DataFrame]:
     """Features of every view by importance."""
-    found = stages.run("Ranking features", rank, {name: (model, views, name) for name in views.names})
+    units = {name: (model, views, name) for name in views.names}
+    found = stages.in_process(len(views)).run("Ranking features", rank, units)
     return {name: _framed(record) for name, record in found.items()}
 
 
@@ -86,10 +100,38 @@ def rank(model: KernelMultiviewNMF, views: Views, name: str) -> Record:
     ):
         frame = model.feature_importance(name)
     else:
-        X = StandardScaler().fit_transform(views.blocks[a][rows])
         P_t = combinations(model.view_memberships_[a][rows].T, model.sharpness)  # k x n
-        frame = linear_importance((P_t @ X).T, views.feature_names[name])
+        frame = _by_centroids(P_t, views.blocks[a], rows, views.feature_names[name])
     return {"method": frame.attrs["method"], "table": frame.to_dict("split", index=False)}
+
+
+def _by_centroids(P_t: np.ndarray, X: Any, rows: np.ndarray, names: np.ndarray) -> pd.DataFrame:
+    """``F = X^T P`` of standardised features."""
+    if isinstance(X, MixedBlock):
+        encoder = MixedEncoder.fit(X[rows])
+        return mixed_linear_importance((P_t @ encoder.transform(X[rows])).T, encoder)
+    return linear_importance(standardised_product(X, rows, P_t), names)
+
+
+def standardised_product(X: Any, rows: np.ndarray, P_t: np.ndarray) -> np.ndarray:
+    """``Z^T P`` (d x k) of the standardised features of some rows, which are taken a few at a time."""
+    d, total = X.shape[1], np.zeros((X.shape[1], len(P_t)))
+    sums, squares = np.zeros(d), np.zeros(d)
+    centre = _float64(X[rows[:CHUNK]]).mean(axis=0)  # near the mean: squares do not cancel
+    for first in range(0, len(rows), CHUNK):
+        part = _float64(X[rows[first : first + CHUNK]]) - centre
+        sums += part.sum(axis=0)
+        squares += (part**2).sum(axis=0)
+        total += (P_t[:, first : first + CHUNK] @ part).T
+    mean = sums / len(rows)
+    spread = np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0))
+    varies = spread > 1e-12 * np.maximum(np.abs(mean + centre), 1.0)
+    scaled = (total.T - P_t.sum(axis=1)[:, None] * mean) / np.where(varies, spread, 1.0)
+    return np.where(varies, scaled, 0.0).T
+
+
+def _float64(X: Any) -> np.ndarray:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
 def _framed(record: Record) -> pd.DataFrame:
@@ -98,21 +140,44 @@ def _framed(record: Record) -> pd.DataFrame:
     return frame
 
 
-def stability(model: KernelMultiviewNMF, views: Views, stages: Stages) -> Stability:
-    """Stability of clusters and subjects over refits on subsamples."""
-    rng = np.random.default_rng(model.random_state)
-    seen = np.zeros((REFITS, len(views)), dtype=bool)
+def stability(
+    model: KernelMultiviewNMF,
+    views: Views,
+    ranked: Mapping[str, pd.DataFrame],
+    assessed: Assessed,
+    stages: Stages,
+) -> tuple[Stability, Uncertainty]:
+    """Stability of clusters and subjects over refits on subsamples, and intervals of what they estimate."""
+    rng, m = np.random.default_rng(model.random_state), len(assessed.rows)
+    seen = np.zeros((REFITS, m), dtype=bool)
     for row in seen:
-        row[rng.permutation(len(views))[: round(SHARE * len(views))]] = True
-    units = {f"subsample {i}": (clone(model), views, rows) for i, rows in enumerate(seen)}
+        row[rng.permutation(m)[: round(SHARE * m)]] = True
+    names = first_features(views, {name: frame["feature"].tolist() for name, frame in ranked.items()})
+    units = {
+        f"subsample {i}": (clone(assessed.estimator), assessed.views, rows, assessed.labels, names)
+        for i, rows in enumerate(seen)
+    }
     found = stages.run("Refitting on subsamples", refit, units)
     fitted = [i for i, record in enumerate(found.values()) if record["labels"]]
     labels = [record["labels"] for record in found.values() if record["labels"]]
-    refits = np.array(labels, dtype=int).reshape(len(fitted), len(views))
-    return Stability.of(model.labels_, refits, seen[fitted], views.ids)
+    refits = np.array(labels, dtype=int).reshape(len(fitted), m)
+    whole = estimates(model, views, model.labels_, names)
+    known = [record["estimates"] for record in found.values() if record["labels"]]
+    return (
+        assessed.of_all(
+            Stability.of(assessed.labels, refits, seen[fitted], assessed.views.ids), len(views), views.ids
+        ),
+        gathered(whole, known, views.names, names, 1.0 - SHARE),
+    )
 
 
-def refit(model: KernelMultiviewNMF, views: Views, rows: np.ndarray) -> Record:
+def refit(
+    model: KernelMultiviewNMF,
+    views: Views,
+    rows: np.ndarray,
+    known: np.ndarray,
+    names: Mapping[str, Sequence[str]],
+) -> Record:
     """Clusters of all subjects by a model of a subsample; empty if it is too small for a view."""
     labels = np.empty(len(views), dtype=int)
     try:
@@ -120,11 +185,50 @@ def refit(model: KernelMultiviewNMF, views: Views, rows: np.ndarray) -> Record:
         labels[~rows] = model.predict(views[~rows])
     except ValueError:
         return {"labels": []}
-    return {"labels": labels.tolist()}
+    return {"labels": labels.tolist(), "estimates": estimates(model, views[rows], known[rows], names)}
+
+
+def evidence(
+    model: KernelMultiviewNMF, views: Views, asked: int | None, least: int, stages: Stages
+) -> ClusterEvidence | None:
+    """The clusters beside those of twins; None for too few subjects, or if the study asks for no twins."""
+    count = TWINS if asked is None else asked
+    if not count or len(views) < least:
+        return None
+    if count < LEAST_TWINS:
+        raise StudyError(
+            f"study.toml: twins of [report] is {count}; give 0 for none, or {LEAST_TWINS} or more."
+        )
+    units = evidence_units(model, views, count, int(model.random_state))
+    return weighed(list(stages.run("Comparing with twins", judge, units).values()))
+
+
+def feature_q(assessed: Assessed, stages: Stages) -> dict[str, pd.DataFrame]:
+    """Tests of the features of each view against the clusters of the other views; none for a single view."""
+    views = assessed.views
+    if views.n_views == 1:
+        return {}
+    units = {name: (assessed.estimator, views, name) for name in views.names}
+    found = stages.run("Testing features", tested, units)
+    return {name: _framed(record) for name, record in found.items() if record["table"]}
+
+
+def tested(model: KernelMultiviewNMF, views: Views, name: str) -> Record:
+    """Tests of the features of a view, as a record; empty if the other views cannot be clustered."""
+    try:
+        frame = feature_tests.importance_test(model, views, name)
+    except ValueError:
+        return {"method": "", "table": {}}
+    return {"method": frame.attrs["method"], "table": frame.to_dict("split", index=False)}
 
 
 def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Comparison:
-    """Compare methods on the subjects with a diagnosis, without methods that use it or fit many settings."""
+    """Compare methods on the subjects with a diagnosis, without methods that use it or fit many settings.
+
+    Most methods compare every subject with every other, so that of very many some are drawn at random.
+    """
+    if len(views) > MOST_ASSESSED:
+        classes = classes.iloc[rows_at_most(len(classes), MOST_SAMPLES, 0)]
     views, y = views[classes.index.to_numpy()], classes.to_numpy()
     left_out = {*comparison.ORACLES, *comparison.SLOW}
     names = [name for name in comparison.method_names(views) if name not in left_out]
@@ -138,7 +242,11 @@ def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Co
 
 def score_methods(views: Views, y: np.ndarray, methods: list[str], seeds: int) -> Record:
     """Scores of methods, as a record."""
-    return {"runs": comparison.compare(views, y, methods, seeds).runs.to_dict("split", index=False)}
+    return {
+        "runs": comparison.compare(views, y, methods, seeds, progress=False).runs.to_dict(
+            "split", index=False
+        )
+    }
 
 
 def number(model: KernelMultiviewNMF, views: Views, stages: Stages) -> selection.ClusterNumber:
@@ -153,5 +261,6 @@ def number(model: KernelMultiviewNMF, views: Views, stages: Stages) -> selection
         random_state=model.random_state,
         progress=stages.progress,
         checkpoint=None if stages.folder is None else stages.path("Counting clusters"),
-        estimator=clone(model),
+        estimator=on_this_machine(model),
+        max_samples=MOST_SAMPLES if len(views) <= MOST_ASSESSED else MOST_COUNTED,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,9 @@ def predict(path: str | os.PathLike[str], study: Study) -> pd.DataFrame:
     (['id', 'label', 'cluster'], 60)
     """
     model, preparation, limits, cluster_names = loaded_model(Path(path))
-    needed = {view.name: set(view.features) for view in preparation.views}
-    data = load(study, training=False, needed=needed)
-    with one_thread():
+    data = load(study, training=False, needed=preparation.needed)
+    with one_thread(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Some of .* levels that were not seen")  # notes say so
         views = preparation.transform(data.views, data.participants)
         memberships = np.asarray(model.transform(views))
         ratio = distances(model, views) / np.array([limits[name] for name in views.names])

@@ -57,7 +57,8 @@ def rename(folder: str | os.PathLike[str], changes: Mapping[str, str]) -> list[s
     >>> views, _ = vl.simulate.blobs_views(60, n_views=2, random_state=0)
     >>> for name, X in views.items():
     ...     pd.DataFrame(X).rename_axis("id").add_prefix("x").to_csv(folder / f"{name}.csv")
-    >>> text = "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
+    >>> text = "[report]\ntwins = 0\n"
+    >>> text += "".join(f'[views.{name}]\npath = "{name}.csv"\nid = "id"\n' for name in views.names)
     >>> _ = (folder / "study.toml").write_text(text + '[model]\nkernel = "linear"\n')
     >>> _ = runs.run_study(study.read_study(folder / "study.toml"), folder / "results")
     >>> runs.rename(folder / "results", {"1": "limbic"})

@@ -22,13 +22,21 @@ from viewloom.runtime.threads import one_thread
 from viewloom.runtime.visible import visible
 from viewloom.study.clinical_numbers import clinical_numbers, confirmed
 from viewloom.study.cohort import load
+from viewloom.study.compute import jobs_within
 from viewloom.study.config.schema import Cluster, Followup
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError
 from viewloom.study.hashes import check_unchanged, input_hashes
 from viewloom.study.notes import Note, count_note
 from viewloom.study.preparation.fitted import Preparation
+from viewloom.study.published import (
+    clinical_precisions,
+    published_confirmed,
+    published_numbers,
+    read_numbers,
+)
 from viewloom.study.replicated import StudyReplication
+from viewloom.study.report.privacy import without_subjects
 from viewloom.study.results import Roles, versions
 from viewloom.study.run import tables
 from viewloom.study.run.analysis import prepare, settings_of
@@ -87,10 +95,10 @@ def replicate_study(
     >>> import viewloom as vl
     >>> from viewloom import runs, study
     >>> folder = Path(tempfile.mkdtemp())
-    >>> views, _ = vl.simulate.blobs_views(120, n_views=2, n_features=8, random_state=0)
-    >>> for cohort, rows in (("first", views[:60]), ("second", views[60:])):
+    >>> views, _ = vl.simulate.blobs_views(80, n_views=2, n_features=4, random_state=0)
+    >>> for cohort, rows in (("first", views[:40]), ("second", views[40:])):
     ...     (folder / cohort).mkdir()
-    ...     text = '[model]\nkernel = "linear"\n'
+    ...     text = '[model]\nkernel = "linear"\n[report]\ntwins = 0\n'
     ...     for name, X in rows.items():
     ...         table = pd.DataFrame(X).rename_axis("id").add_prefix("x")
     ...         table.to_csv(folder / cohort / f"{name}.csv")
@@ -129,8 +137,7 @@ def compare_with_run(
     about = _about(Path(run))
     seed = int(about.get("seed", 0)) if seed is None else seed
     with progress_bar("Reading files", 1, progress):
-        needed = {view.name: set(view.features) for view in preparation.views}
-        data = load(study, training=False, needed=needed)
+        data = load(study, training=False, needed=preparation.needed)
         common, notes = common_views(data.views, preparation)
         ready = prepare(as_second(study, model.n_clusters))
         people = _rows(data.participants, common.ids)
@@ -144,15 +151,17 @@ def compare_with_run(
     min_cell = max(study.report.min_cell, _min_cell(about))
     labels = found.labels["transferred"].to_numpy()
     there = _rows(data.participants, found.labels.index)
-    second = clinical_numbers(labels, there, Roles.of(study), min_cell, model.n_clusters)
+    placed = views if views.ids is None else views[views.ids.get_indexer(found.labels.index)]
+    second = clinical_numbers(labels, there, Roles.of(study), min_cell, model.n_clusters, placed)
+    known = clinical_precisions(labels, there, Roles.of(study), min_cell)
     before: dict[str, Any] = (first or {}).get("deviations", {})
     return StudyReplication(
         first=str(about.get("study", "First study")),
         second=study.name,
         found=found,
         cluster_names=names,
-        clinical=confirmed(first, second),
-        deviations=(before, second["deviations"]),
+        clinical=published_confirmed(confirmed(first, second), known),
+        deviations=(before, published_numbers(second, known)["deviations"]),
         knows_first=first is not None,
         min_cell=min_cell,
         seed=seed,
@@ -170,7 +179,7 @@ def lost_notes(count: int, study: Study) -> list[Note]:
 
 def design_notes(about: dict[str, Any], study: Study) -> list[Note]:
     """A note on settings of the design in which the second study differs from the run."""
-    own = json.loads(json.dumps(settings_of(study)))
+    own = json.loads(json.dumps(without_subjects(settings_of(study))))
     names = [
         f"{block}.{key}"
         for block, keys in DESIGN.items()
@@ -186,7 +195,8 @@ def _replicated(
 ) -> Replication:
     """`replicate`, with errors that name the study."""
     try:
-        return replicate(model, views, own=own, random_state=seed, n_jobs=n_jobs, progress=progress)
+        jobs = jobs_within(study.compute, n_jobs, len(own))
+        return replicate(model, views, own=own, random_state=seed, n_jobs=jobs, progress=progress)
     except InputError as error:
         raise StudyError(f"{visible(study.path)}: {error}") from None
 
@@ -254,7 +264,7 @@ def _clinical(run: Path) -> dict[str, Any] | None:
     """Clinical associations of a run; None for runs of earlier versions."""
     found = _read_json(_beside(run) / CLINICAL)
     sound = found is not None and {"associations", "deviations"} <= set(found)
-    return found if sound else None
+    return read_numbers(found) if found is not None and sound else None
 
 
 def _settings(about: dict[str, Any], block: str) -> dict[str, Any]:

@@ -18,6 +18,9 @@ from viewloom.study.clinical_numbers import clinical_numbers
 from viewloom.study.config.toml import Study
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.hashes import check_unchanged, input_hashes
+from viewloom.study.published import published_numbers
+from viewloom.study.report.disclosed import disclosed
+from viewloom.study.report.privacy import without_subjects
 from viewloom.study.results import Results
 from viewloom.study.run import tables
 from viewloom.study.run.analysis import analyse
@@ -215,9 +218,9 @@ def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
     if results.followup is not None:
         with atomic_write(folder / FOLLOWUP, PRIVATE) as part:
             tables.write_csv(tables.followup_table(results.followup), part)
-    tables.write_csv(tables.weights_table(results), folder / "weights.csv")
-    names = tables.file_names(list(results.importance))
-    for name, frame in zip(names, results.importance.values(), strict=True):
+    tables.write_csv(tables.shared_weights(results), folder / "weights.csv")
+    shared = disclosed(results).importance
+    for name, frame in zip(tables.file_names(list(shared)), shared.values(), strict=True):
         tables.write_csv(frame, folder / f"importance_{name}.csv")
     tables.write_json(tables.metrics(results), folder / METRICS)
 
@@ -225,8 +228,10 @@ def _write_tables(folder: Path, results: Results, subjects: bool) -> None:
 def _write_clinical(folder: Path, results: Results, subjects: bool) -> None:
     """Write aggregates of clinical variables that a replication compares; small counts are hidden."""
     labels, k = results.model.labels_, results.model.n_clusters
-    numbers = clinical_numbers(labels, results.participants, results.roles, results.min_cell, k)
-    tables.write_json(numbers, folder / CLINICAL)
+    numbers = clinical_numbers(
+        labels, results.participants, results.roles, results.min_cell, k, results.views
+    )
+    tables.write_json(published_numbers(numbers, disclosed(results).precision), folder / CLINICAL)
 
 
 def _write_model(folder: Path, results: Results, subjects: bool) -> None:
@@ -265,12 +270,13 @@ def _about(results: Results, folder: Path, subjects: bool) -> dict[str, Any]:
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": results.seed,
         "cluster_names": results.cluster_names,
-        "settings": results.settings,
+        "settings": without_subjects(results.settings),
         "single_subjects_in_report": subjects,
         "versions": results.versions,
         "inputs": results.inputs,
-        "notes": [str(note) for note in results.notes],
+        "notes": [note.shared(results.min_cell) for note in results.notes],
         "files": sorted(path.name for path in folder.iterdir()),
+        "private": sorted(path.name for path in folder.iterdir() if path.stat().st_mode & 0o077 == 0),
     }
 
 

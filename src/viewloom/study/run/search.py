@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pandas as pd
+
+from viewloom.clinical.release import DECIMALS, released_frame
 from viewloom.data.views import Views
 from viewloom.evaluation.selection import ClusterNumber, Selection
 from viewloom.evaluation.selection.jobs import fingerprint
@@ -62,11 +65,21 @@ def search(
         part = place.new / place.target.name
         with writing(place.target):
             place.new.mkdir()
-            tables.write_csv(found.table, part)
+            tables.write_csv(shared_table(found.table), part)
             sync(part)
             part.replace(place.target)
             sync(place.target.parent)
     return found
+
+
+def shared_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of a search as it may be shared: three digits, and two decimals of scores with classes.
+
+    >>> shared_table(pd.DataFrame({"stability": [0.87654], "reported_NMI": [0.04567]})).to_numpy().tolist()
+    [[0.877, 0.05]]
+    """
+    scores = {str(name): table[name].round(DECIMALS) for name in table if str(name).startswith("reported_")}
+    return released_frame(table).assign(**scores)
 
 
 def _check_table(path: Path) -> None:

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from viewloom.data.views import Views
-from viewloom.evaluation.replication_statistics import jaccard, matched
+from viewloom.evaluation.replication.statistics import jaccard, matched
 from viewloom.evaluation.selection.jobs import Record
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.left_out import LEAST_PER_CLUSTER, LeftOutSites, sites_to_leave

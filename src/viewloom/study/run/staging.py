@@ -81,6 +81,18 @@ def workplace(
             raise
 
 
+def unfinished(target: str | os.PathLike[str]) -> bool:
+    """Whether an interrupted run has checkpoints from which it can be resumed."""
+    return any(path.is_file() for path in Workplace(Path(os.path.abspath(target))).checkpoints.rglob("*"))
+
+
+def discard(target: str | os.PathLike[str]) -> None:
+    """Remove what an interrupted run left behind; earlier results stay."""
+    if os.path.lexists(Workplace(Path(os.path.abspath(target))).hidden):
+        with workplace(target, check=lambda folder: None):
+            pass
+
+
 def _check_place(target: Path) -> None:
     """Refuse targets that cannot be replaced."""
     if not target.name or os.path.ismount(target):

@@ -13,9 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from viewloom.clinical import shown_counts
+from viewloom.clinical.release import plain_number, released, rounded
 from viewloom.data.views import Views
 from viewloom.evaluation.comparison import SCORES
 from viewloom.study.followup import Followup
+from viewloom.study.report.design import role_sizes, shown_severity
+from viewloom.study.report.disclosed import Disclosed, disclosed
+from viewloom.study.report.presence import view_sizes
+from viewloom.study.report.privacy import shown_sizes
 from viewloom.study.results import Results
 
 Array = np.ndarray
@@ -58,7 +64,7 @@ def followup_table(followup: Followup) -> pd.DataFrame:
 
 
 def weights_table(results: Results) -> pd.DataFrame:
-    """Weight, number of subjects and number of features of each view."""
+    """Weight, number of subjects and number of features of each view; for the owner of the data."""
     return pd.DataFrame(
         {
             "view": results.views.names,
@@ -69,39 +75,74 @@ def weights_table(results: Results) -> pd.DataFrame:
     )
 
 
+def shared_weights(results: Results) -> pd.DataFrame:
+    """`weights_table` as it may be shared: numbers of subjects are rounded where views are rarely missing."""
+    sizes = [plain_number(size) for size in view_sizes(results)]
+    weights = released(results.model.view_weights_)
+    return weights_table(results).assign(weight=weights, subjects=sizes)
+
+
 def metrics(results: Results) -> dict[str, Any]:
-    """Numbers of a run, without times, so that the same inputs and seed give the same file."""
-    model, stability = results.model, results.stability
-    return {
+    """Numbers of a run as they may be shared, without times: the same inputs and seed give the same file.
+
+    Small counts, and those from which they could be derived, are text (``"<11"``); other numbers have three
+    digits.
+    """
+    model, stability, found = results.model, results.stability, disclosed(results)
+    content = {
         "subjects": len(results.views),
         "clusters": model.n_clusters,
         "cluster_names": results.cluster_names,
-        "cluster_sizes": results.sizes,
-        "cluster_stability": results.cluster_stability.tolist(),
+        "cluster_sizes": [plain_number(size) for size in found.shown_sizes],
+        "cluster_stability": results.cluster_stability.where(~found.secret).tolist(),
         "stability": stability.overall,
         "view_weights": dict(zip(results.views.names, model.view_weights_.tolist(), strict=True)),
         "objective": model.objective_,
         "iterations": model.n_iter_,
         "converged": model.converged_,
-        "agreement_with_diagnosis": results.agreement,
-        "comparison": _scores(results),
+        "agreement_with_diagnosis": found.scores,
+        "comparison": _scores(found),
         "left_out_sites": _sites(results),
         "recommended_clusters": None if results.numbers is None else results.numbers.recommended,
-        "design": _design(results),
+        "evidence": _evidence(results),
+        "design": _design(results, found),
+    }
+    return dict(released(content))
+
+
+def _evidence(results: Results) -> dict[str, Any] | None:
+    """The verdict on the clusters, and the numbers of the data and of twins; None without a comparison."""
+    found = results.evidence
+    if found is None:
+        return None
+    return {
+        "verdict": found.verdict,
+        "twins": found.n_twins,
+        "gap": found.gap,
+        **{str(name): row for name, row in found.table.T.to_dict().items()},
     }
 
 
-def _design(results: Results) -> dict[str, Any] | None:
+def _design(results: Results, told: Disclosed) -> dict[str, Any] | None:
     """Who was clustered, where controls fall, and eta squared of severity."""
     found = results.design
     if found is None:
         return None
-    again = found.with_controls
+    again, min_cell = found.with_controls, results.min_cell
+    placed = None if found.controls is None else shown_sizes(found.controls.sizes, min_cell)
     return {
-        "groups": None if found.groups is None else found.groups.to_dict(),
-        "controls_placed": None if found.controls is None else found.controls.sizes,
+        "groups": None if found.groups is None else _groups(found.groups, min_cell),
+        "controls_placed": None if placed is None else [plain_number(size) for size in placed],
         "with_controls_ARI": None if again is None else again.ari,
-        "severity": {**found.severity.clinical, "features": found.severity.features},
+        "severity": {**shown_severity(found.severity, told.precision), "features": found.severity.features},
+    }
+
+
+def _groups(groups: pd.DataFrame, min_cell: int) -> dict[str, dict[str, Any]]:
+    """Subjects by role and diagnosis."""
+    return {
+        str(role): dict(zip(groups.index, map(plain_number, role_sizes(groups[role], min_cell)), strict=True))
+        for role in groups.columns
     }
 
 
@@ -110,24 +151,28 @@ def _sites(results: Results) -> list[dict[str, Any]] | None:
     found = results.left_out_sites
     if found is None:
         return None
+    counts = shown_counts(pd.DataFrame(found.counts), results.min_cell).map(plain_number).to_numpy()
+    hides = np.array([[isinstance(count, str) for count in row] for row in counts])
     return [
         {
             "site": site,
             "subjects": int(found.sizes[i]),
             "agreement": float(found.agreement[i]),
-            "cluster_sizes": found.counts[i].tolist(),
+            "cluster_sizes": counts[i].tolist(),
             "refit_agreement": float(found.refit[i]),
-            "refit_overlap": found.overlap[i].tolist(),
+            "refit_overlap": np.where(hides[i], np.nan, found.overlap[i]).tolist(),
         }
         for i, site in enumerate(found.sites)
     ]
 
 
-def _scores(results: Results) -> dict[str, dict[str, float]] | None:
-    if results.comparison is None:
+def _scores(found: Disclosed) -> dict[str, dict[str, float]] | None:
+    if found.comparison is None:
         return None
-    table = results.comparison.table
-    return {str(name): {score: float(row[score]) for score in SCORES} for name, row in table.iterrows()}
+    return {
+        str(name): {score: rounded(row[score], found.score_decimals[str(name)]) for score in SCORES}
+        for name, row in found.comparison.table.iterrows()
+    }
 
 
 def write_csv(table: pd.DataFrame, path: Path) -> None:

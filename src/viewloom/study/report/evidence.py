@@ -1,0 +1,129 @@
+"""Whether there are clusters: the comparison with twins, in words and in a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from viewloom.clinical.release import significant
+from viewloom.evaluation.selection.evidence import CLUSTERS, CUTS, UNSTABLE, ClusterEvidence
+from viewloom.study.report.table_cells import Table, number, table_of, text
+
+if TYPE_CHECKING:
+    from viewloom.study.results import Results
+
+# Hennig (2007) calls clusters with a mean Jaccard of 0.75 valid and below 0.6 not to be trusted
+STABLE, DOUBTFUL = 0.75, 0.6
+NOT_ASSESSED = "not assessed"
+HEADLINES = {
+    CLUSTERS: "The data show clusters",
+    CUTS: "Reproducible cuts through a continuum, not distinct clusters",
+    UNSTABLE: "The clusters are not reproducible",
+    None: "Whether there are clusters was not assessed",
+}
+MEASURES = {
+    "stability": "stability (agreement of subsamples; 1 is perfect)",
+    "loss": "loss (less is tighter)",
+    "separation": "separation (difference of the two largest memberships)",
+}
+
+
+def judged(results: Results) -> str | None:
+    """The verdict on the clustering; None where it was not compared with twins."""
+    return None if results.evidence is None else results.evidence.verdict
+
+
+def cluster_words(results: Results, j: int) -> str:
+    """What a cluster is: its stability in the words of the verdict; none for a cluster that is too small."""
+    if results.sizes[j] < results.min_cell:
+        return NOT_ASSESSED
+    return described(float(results.cluster_stability[j]), judged(results))
+
+
+def described(jaccard: float, verdict: str | None) -> str:
+    """The stability of a cluster in the words of the verdict on all.
+
+    >>> described(0.9, "clusters"), described(0.9, "cuts"), described(0.9, None), described(0.5, "cuts")
+    ('stable cluster', 'reproducible cut', 'stable', 'unstable')
+    >>> described(0.9, "not reproducible"), described(float("nan"), None)
+    ('not reproducible', 'not assessed')
+    """
+    if np.isnan(jaccard):
+        return NOT_ASSESSED
+    if verdict == UNSTABLE:
+        return UNSTABLE
+    if jaccard < DOUBTFUL:
+        return "unstable"
+    what = {CLUSTERS: " cluster", CUTS: " cut", None: ""}[verdict]
+    if jaccard < STABLE:
+        return f"doubtful{what}"
+    return f"{'reproducible' if verdict == CUTS else 'stable'}{what}"
+
+
+def evidence_sentence(results: Results) -> str:
+    """The verdict on the clustering, and the numbers that it follows from."""
+    found, verdict = results.evidence, judged(results)
+    if found is None or verdict is None:
+        return f"{HEADLINES[None]}: {_why_not(results)}."
+    return f"{HEADLINES[verdict]}: {_reason(found, verdict)}"
+
+
+def _reason(found: ClusterEvidence, verdict: str) -> str:
+    data, twins = found.table["data"], found.table["twins"]
+    stable = f"agreement of subsamples {data['stability']:.2f}, in twins {twins['stability']:.2f}"
+    loss = f"the loss is {abs(found.gap):.0%} {'below' if found.gap >= 0.0 else 'above'} that of twins"
+    return BECAUSE[verdict].format(stable=stable, loss=loss)
+
+
+def evidence_section(results: Results) -> dict[str, Any] | None:
+    """Headline, sentences and table of the comparison; None where there was none."""
+    found, verdict = results.evidence, judged(results)
+    if found is None or verdict is None:
+        return None
+    reason = _reason(found, verdict)
+    return {
+        "verdict": verdict,
+        "headline": HEADLINES[verdict],
+        "sentences": [f"{reason[0].upper()}{reason[1:]}", ABOUT.format(found.n_twins)],
+        "tables": [_table(results)],
+    }
+
+
+def _table(results: Results) -> Table:
+    assert results.evidence is not None
+    rows = [
+        [text(MEASURES[str(name)]), *(number(significant(value)) for value in row)]
+        for name, row in zip(results.evidence.table.index, results.evidence.table.to_numpy(), strict=True)
+    ]
+    columns = [("measure", 0), ("these data", 1), ("twins, mean", 1), ("twins, SD", 1), ("z", 1)]
+    return table_of("evidence", "Comparison with data that have no clusters", TABLE, columns, rows)
+
+
+def _why_not(results: Results) -> str:
+    if len(results.views) < results.min_cell:
+        return f"there are fewer than {results.min_cell} subjects"
+    return "the clustering was not compared with data that have no clusters (twins)"
+
+
+BECAUSE = {
+    CLUSTERS: (
+        "they are found again in subsamples ({stable}) and are tighter than groups cut from data with the "
+        "same distributions and correlations and no clusters ({loss})."
+    ),
+    CUTS: (
+        "the same groups are found again in subsamples ({stable}), but data with the same distributions and "
+        "correlations and no clusters can be cut into groups that are about as tight ({loss}). Where the "
+        "cuts lie is a convention; use positions along the continuum."
+    ),
+    UNSTABLE: "subsamples of the subjects give other groups ({stable}; {loss}). Do not interpret them.",
+}
+ABOUT = (
+    "Twins are {} simulated data sets with the distribution of every feature, all correlations within and "
+    "between views and the missing views of these data, and no clusters. They were clustered in the same way."
+)
+TABLE = (
+    "Means over subsamples of 80% of the subjects, fewer and fitted less exactly than those behind the "
+    "agreement in the summary, in the same way for these data and the twins. z is the difference from the "
+    "twins in their standard deviations, positive where these data are more clustered."
+)

@@ -1,0 +1,59 @@
+"""`viewloom init` on a folder that mixes kinds of files, sheets and spellings of ids."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from inprocess import without_process
+
+from viewloom.study.check import check
+from viewloom.study.config.toml import parse_study
+from viewloom.study.drafting.draft import draft
+from viewloom.study.readers import statfiles
+
+pytest.importorskip("python_calamine")
+pytest.importorskip("openpyxl")
+pyreadstat = pytest.importorskip("pyreadstat")
+rdata = pytest.importorskip("rdata")
+N = 16
+IDS = [f"OAS3{i:04d}" for i in range(N)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def table(name, ids=IDS, id="subject_id"):
+        values = pd.DataFrame(rng.normal(size=(len(ids), 3)), columns=[f"{name}{j}" for j in range(3)])
+        return pd.concat([pd.DataFrame({id: ids}), values], axis=1)
+
+    people = pd.DataFrame(
+        {"subject_id": IDS, "age": rng.normal(70, 5, N).round(1), "diagnosis": ["CN", "AD"] * (N // 2)}
+    )
+    with pd.ExcelWriter(tmp_path / "clinic.xlsx") as book:
+        people.to_excel(book, sheet_name="participants", index=False, startrow=2)
+        table("volume").to_excel(book, sheet_name="volumes", index=False)
+    pyreadstat.write_sav(table("memory"), tmp_path / "memory.sav")
+    table("pet").to_stata(tmp_path / "pet.dta", write_index=False)
+    pyreadstat.write_xport(table("blood"), tmp_path / "blood.xpt")
+    rdata.write_rds(tmp_path / "csf.rds", table("csf").astype({"subject_id": pd.StringDtype("python")}))
+    table("eeg").to_feather(tmp_path / "eeg.feather")
+    (tmp_path / "genes.csv.gz").write_bytes(gzip.compress(table("gene").to_csv(index=False).encode()))
+    visits = [f"{id}_MR_d{day:04d}" for id in IDS for day in (10, 700)]
+    table("thickness", visits, "MR ID").to_csv(tmp_path / "mri.tsv", sep="\t", index=False)
+    return tmp_path
+
+
+def test_a_mixture(folder, monkeypatch):
+    monkeypatch.setattr(statfiles, "_started", without_process)
+    drafted = draft(folder)
+    study = parse_study(drafted.text, folder / "study.toml")
+    names = {"clinic_volumes", "memory", "pet", "blood", "csf", "eeg", "genes", "mri"}
+    assert set(study.views) == names
+    assert study.participants.sheet == "participants"
+    assert study.views["mri"].id.column == "MR ID"
+    assert study.views["mri"].visit == "first"
+    assert any(f"ids by a pattern: {N} of {N} subjects are in other tables" in line for line in drafted.used)
+    found = check(study)
+    assert not found.problems
