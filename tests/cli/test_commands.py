@@ -29,6 +29,17 @@ def test_as_a_module():
     assert "Usage: viewloom" in done.stderr
 
 
+HEAVY = {"numpy", "scipy", "pandas", "sklearn", "matplotlib", "joblib", "viewloom.study", "viewloom.models"}
+IMPORTED = "import sys; from viewloom.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
+
+
+def test_help_starts_without_what_commands_compute_with():
+    """Importing scikit-learn and pandas takes two seconds."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED, "--help"], capture_output=True, text=True)
+    assert "replicate" in done.stdout
+    assert HEAVY & set(done.stderr.split()) == set()
+
+
 @pytest.mark.parametrize(
     "command", ["simulate", "init", "check", "fit", "predict", "report", "compare", "select", "demo"]
 )
@@ -68,7 +79,8 @@ def test_the_demo_goes_from_files_to_report_by_commands_that_can_be_typed(tmp_pa
     assert result.exit_code == 0, result.output
     for command in ("simulate", "check", "fit", "report"):
         assert f"$ viewloom {command} " in result.stdout
-    assert result.stdout.rstrip().endswith(str(tmp_path / "results" / "report.html"))
+    assert str(tmp_path / "results" / "report.html") in result.stdout
+    assert result.stdout.rstrip().endswith(f"viewloom app {tmp_path}")
     assert {path.name for path in tmp_path.iterdir()} == {"cohort", "overlaps.png", "results"}
     assert "sub-00" not in result.output
 

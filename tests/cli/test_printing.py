@@ -2,7 +2,9 @@
 
 import json
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -144,3 +146,19 @@ def test_errors(tricky, tmp_path):
 @pytest.mark.parametrize("start", FORMULA)
 def test_no_cell_is_a_formula(start):
     assert inert_text(f"{start}cmd").startswith("'")
+
+
+@pytest.mark.parametrize("n", [3, 15, 17])
+def test_the_agreement_of_methods_fits_in_80_columns(n, capsys):
+    names = [f"method {chr(97 + i)}" for i in range(n)]
+    values = pd.DataFrame(np.round(np.linspace(-1.0, 1.0, n * n).reshape(n, n), 2), names, names)
+    console.print_agreement(SimpleNamespace(agreement=values, collapsed=[]))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert all(
+        any(line.split(maxsplit=1) == [str(i), name] for line in lines) for i, name in enumerate(names, 1)
+    )
+    cells = [line.split() for line in lines[1 + n :]]
+    first = [row[1:] for row in cells[1 : n + 1]]
+    assert first == [[str(round(100 * v)) for v in row[:15]] for row in values.to_numpy()]
+    assert len(cells) == (n + 1) * (1 if n <= 15 else 2)

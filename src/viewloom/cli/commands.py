@@ -1,4 +1,7 @@
-"""The command line: each command parses, calls one public function and prints."""
+"""The command line: each command parses, calls one public function and prints.
+
+Commands import what they call, so that ``--help`` and ``--version`` start without numpy and pandas.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from contextlib import nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from typer.core import TyperGroup
 
@@ -20,22 +22,27 @@ from viewloom.cli.rendering import (
     comparison_table,
     console,
     frame_table,
+    print_agreement,
     print_error,
     print_error_line,
     print_json,
     print_line,
     print_number,
+    print_solutions,
     progress_wanted,
     show,
 )
 from viewloom.cli.study_commands import Jobs, Json, Quiet, Resume, Seeds, resumable
-from viewloom.data.views import Views
-from viewloom.evaluation.comparison import Comparison, compare
-from viewloom.evaluation.selection import Selection, choose_k, select
 from viewloom.runtime.files import atomic_write, check_room, writing
 from viewloom.runtime.workers import exit_code, interrupted, silence_warnings
-from viewloom.study import StudyError, read_study
-from viewloom.study import run as runs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from viewloom.data.views import Views
+    from viewloom.evaluation.comparison import Comparison
+    from viewloom.evaluation.selection import Selection
+    from viewloom.models.kernel_nmf import KernelMultiviewNMF
 
 GRID = {"lam": [1.0, 10.0, 100.0], "theta": [0.01, 0.1, 1.0], "gamma": [1.5, 2.0, 4.0]}
 DEBUG = "--debug"
@@ -117,6 +124,7 @@ def examples(*lines: str) -> str:
 EXAMPLES: dict[Callable[..., None], str] = {
     study_commands.simulate: examples("simulate study", "simulate two --cohorts 2"),
     study_commands.init: examples("init my-folder"),
+    study_commands.formats: examples("formats", "formats --json"),
     study_commands.check: examples("check study/study.toml", "check study/study.toml --picture overlaps.png"),
     study_commands.fit: examples(
         "fit study/study.toml --output run", "fit study/study.toml --output run --resume"
@@ -126,6 +134,8 @@ EXAMPLES: dict[Callable[..., None], str] = {
     study_commands.report: examples("report run"),
     study_commands.rename: examples('rename run 1="limbic" 2="cortical"'),
     study_commands.figures: examples("figures run --format pdf,png --dpi 600 --only weights,importance"),
+    study_commands.paper: examples("paper run", "paper run --format pdf,png --output submission"),
+    study_commands.app: examples("app", "app my-folder"),
 }
 for command, end in EXAMPLES.items():
     app.command(epilog=end)(command)
@@ -153,35 +163,118 @@ def _run(arguments: list[str]) -> None:
         raise typer.Exit(code)
 
 
-@app.command(name="compare", epilog=examples("compare study/study.toml", "compare --cohort ad-csf --seeds 3"))
+@app.command(
+    name="compare",
+    epilog=examples(
+        "compare study/study.toml", "compare --cohort ad-csf --seeds 3", "compare study/study.toml --settings"
+    ),
+)
 def compare_methods(
     study: StudyOrCohort = None,
     cohort: Cohort = CohortName.adni_like,
     seeds: Seeds = 5,
     jobs: Jobs = 2,
     output: Output = None,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Compare settings of ours instead; needs no diagnosis.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Compare baselines, the published form as it is and searched, and ours; takes minutes."""
+    from viewloom.evaluation.comparison import compare
+    from viewloom.study.errors import StudyError
+
     if output is not None:
         with writing(output):
             output.mkdir(parents=True, exist_ok=True)
         check_room(output)
+    if settings:
+        _compare_settings(study, cohort, jobs, output, as_json, quiet)
+        return
     views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
-        raise StudyError(f"{study}: comparing methods needs diagnosis under [participants].")
+        raise StudyError(
+            f"{study}: comparing methods needs diagnosis under [participants]; --settings compares settings "
+            "without it."
+        )
     result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
+    if study is not None:
+        result = _shareable(result, y, study)
+    table, agreement = (frame.round(_digits(study)) for frame in (result.table, result.agreement))
     if as_json:
-        print_json({"table": result.table.reset_index().to_dict("records")})
+        content = {"agreement": agreement.to_dict(), "collapsed": result.collapsed}
+        print_json({"table": table.reset_index().to_dict("records"), **content})
     elif not quiet:
         show(comparison_table(result))
+        print_agreement(result)
     if output is not None:
         with atomic_write(output / "comparison.csv") as part:
-            result.to_csv(part)
-        _draw_comparison(result, output / "comparison.png")
+            table.to_csv(part)
+        with atomic_write(output / "agreement.csv") as part:
+            agreement.to_csv(part)
+        _draw(plotting().comparison(result), output / "comparison.png")
+        _draw(plotting().method_agreement(result), output / "agreement.png")
+        if not (as_json or quiet):
+            print_line(f"Tables and figures in {output.resolve()}")
+
+
+def _digits(study: Path | None) -> int:
+    """Decimals of tables: as many as a report has for subjects of a study."""
+    return 6 if study is None else 2
+
+
+def _shareable(result: Comparison, y: np.ndarray, study: Path) -> Comparison:
+    """The comparison with scores that may be shared beside a report of the study."""
+    from viewloom.study import read_study
+    from viewloom.study.compared import diagnosis_precision, published_comparison
+
+    return published_comparison(result, diagnosis_precision(result, y, read_study(study).report.min_cell))
+
+
+def _compare_settings(
+    study: Path | None, cohort: CohortName, jobs: int, output: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Print and write the map of solutions."""
+    from viewloom.evaluation.solutions import map_solutions
+
+    views, estimator = chosen_setting(study, cohort)
+    found = map_solutions(views, estimator, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
+    digits = _digits(study)
+    if as_json:
+        settings = found.settings.round(digits).reset_index().to_dict("records")
+        choices = found.choices.round(digits).reset_index().to_dict("records")
+        agreement = found.agreement.round(digits).to_dict()
+        print_json({"settings": settings, "choices": choices, "agreement": agreement})
+    elif not quiet:
+        print_solutions(found)
+    if output is not None:
+        with atomic_write(output / "settings.csv") as part:
+            found.settings.round(digits).to_csv(part)
+        _draw(plotting().solutions(found), output / "settings.png")
         if not (as_json or quiet):
             print_line(f"Table and figure in {output.resolve()}")
+
+
+def chosen_setting(study: Path | None, cohort: CohortName) -> tuple[Views, KernelMultiviewNMF]:
+    """All clustered subjects of a study, or of a cohort, and the model with the chosen setting."""
+    from viewloom.models.kernel_nmf import KernelMultiviewNMF
+    from viewloom.study import read_study
+    from viewloom.study import run as runs
+    from viewloom.study.compute import model_settings
+
+    if study is None:
+        views, _, k = load(study, cohort)
+        return views, KernelMultiviewNMF(k, random_state=0)
+    ready = runs.prepare(read_study(study))
+    return ready.views, KernelMultiviewNMF(**model_settings(ready.study, len(ready.views)))
+
+
+def plotting() -> Any:
+    """The module of figures, which needs matplotlib."""
+    from viewloom import plotting
+
+    return plotting
 
 
 @app.command(
@@ -209,14 +302,15 @@ def select_parameters(
     quiet: Quiet = False,
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
+    from viewloom.study.errors import StudyError
+    from viewloom.study.run.search import search, shared_table
+
     if resume and output is None:
         raise StudyError("--resume needs --output, the table that the interrupted search was writing.")
     if clusters and paper:
         raise StudyError("--clusters and --paper are two searches; choose one.")
     if output is not None:
         check_room(output)
-    views, y, k = load(study, cohort)
-    known = y if len(y) == len(views) else None
     how: dict[str, Any] = {
         "n_jobs": jobs,
         "random_state": seed,
@@ -224,26 +318,45 @@ def select_parameters(
     }
     began = time.perf_counter()
     with nullcontext() if output is None else resumable():
-        if clusters:
-            counting = partial(choose_k, views, range(2, 7), **how)
-            found: Any = runs.search(counting, views, ("clusters", seed), output, resume=resume)
-        else:
-            grid = None if paper else GRID
-            trying = partial(select, views, grid, n_clusters=k, y=known, paper=paper, **how)
-            asked = ("paper" if paper else "settings", seed, k, known)
-            found = runs.search(trying, views, asked, output, resume=resume)
-    if as_json:
-        content = (
-            {"recommended": found.recommended, "reasons": found.reasons}
-            if clusters
-            else {"best": found.best_params}
+        find, views, asked = (
+            _numbers(study, cohort, how) if clusters else _settings(study, cohort, paper, how)
         )
-        print_json({**content, "table": found.table.to_dict("records")})
+        found: Any = search(find, views, (*asked, seed), output, resume=resume)
+    if as_json:
+        print_json({**_answer(found), "table": shared_table(found.table).to_dict("records")})
     elif not quiet:
         (print_number if clusters else _print_settings)(found)
         print_line(
             f"{time.perf_counter() - began:.0f} seconds" + ("" if output is None else f"; table in {output}")
         )
+
+
+Search = tuple[Callable[..., Any], "Views", tuple[Any, ...]]  # what to call, on what, and what is asked
+
+
+def _numbers(study: Path | None, cohort: CohortName, how: dict[str, Any]) -> Search:
+    """The search for the number of clusters."""
+    from viewloom.evaluation.selection import choose_k
+
+    views, _, _ = load(study, cohort)
+    return partial(choose_k, views, range(2, 7), **how), views, ("clusters",)
+
+
+def _settings(study: Path | None, cohort: CohortName, paper: bool, how: dict[str, Any]) -> Search:
+    """The search for parameters; classes are only reported."""
+    from viewloom.evaluation.selection import select
+
+    views, y, k = load(study, cohort)
+    known = y if len(y) == len(views) else None
+    find = partial(select, views, None if paper else GRID, n_clusters=k, y=known, paper=paper, **how)
+    return find, views, ("paper" if paper else "settings", k, known)
+
+
+def _answer(found: Any) -> dict[str, Any]:
+    """What a search recommends."""
+    if hasattr(found, "recommended"):
+        return {"recommended": found.recommended, "reasons": found.reasons}
+    return {"best": found.best_params}
 
 
 def _print_settings(found: Selection) -> None:
@@ -257,7 +370,10 @@ def _print_settings(found: Selection) -> None:
 def load(study: Path | None, cohort: CohortName) -> tuple[Views, np.ndarray, int]:
     """Views, classes and number of clusters of a cohort, or of the diagnosed subjects of a study."""
     if study is not None:
-        ready = runs.prepare(read_study(study))
+        from viewloom.study import read_study
+        from viewloom.study.run.analysis import prepare
+
+        ready = prepare(read_study(study))
         y = ready.classes
         views = ready.views[y.index.to_numpy()] if len(y) else ready.views
         return views, y.to_numpy(), ready.study.model.n_clusters
@@ -266,13 +382,11 @@ def load(study: Path | None, cohort: CohortName) -> tuple[Views, np.ndarray, int
         views, classes = simulated.views, simulated.participants["diagnosis"].to_numpy()
     else:
         real = viewloom.datasets.load_ad_csf()
-        views, classes = real.views, np.asarray(real.y)
+        views, classes = real.views, real.y
     return views, classes, len(set(classes))
 
 
-def _draw_comparison(result: Comparison, path: Path) -> None:
-    from viewloom import plotting
-
-    figure: Any = plotting.comparison(result).figure
+def _draw(ax: Any, path: Path) -> None:
+    figure: Any = ax.figure
     with atomic_write(path) as part:
         figure.savefig(part, bbox_inches="tight")

@@ -56,6 +56,8 @@ def run_demo(
         if not quiet:
             print_line(f"\n$ viewloom {shlex.join(arguments)}", "bold")
         run([*arguments, *["--quiet"] * quiet])
+    if not quiet:
+        print_line(f"\nThe same in your browser: viewloom app {shlex.quote(str(folder))}")
     return folder / "results" / "report.html"
 
 

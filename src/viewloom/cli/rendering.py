@@ -8,27 +8,30 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from viewloom.evaluation.comparison import SCORES, Comparison
-from viewloom.evaluation.selection import ClusterNumber
 from viewloom.runtime.errors import ViewloomError
+from viewloom.runtime.progress import progress_bar
 from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
-from viewloom.study.check import Check
-from viewloom.study.notes import Note
-from viewloom.study.replicated import StudyReplication
-from viewloom.study.run import Results
-from viewloom.study.run.tables import plain, weights_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from viewloom.evaluation.comparison import Comparison
+    from viewloom.evaluation.selection import ClusterNumber
+    from viewloom.evaluation.solutions import Solutions
+    from viewloom.study.check import Check
+    from viewloom.study.notes import Note
+    from viewloom.study.readers.catalogue import Entry
+    from viewloom.study.replicated import StudyReplication
+    from viewloom.study.run import Results
 
 
 class Safe(Console):
@@ -45,6 +48,7 @@ LEAST_WIDTH = 80  # on narrower terminals lines wrap, and numbers are not cut
 BAR = 20  # characters of the longest bar
 MOST_PATTERNS = 12  # combinations of views in a table
 MOST_SITES = 20
+MOST_COLUMNS = 15  # of a matrix: five characters each, in 80 columns
 MOST_NOTES = 12
 REFUSED = (
     errno.EACCES,
@@ -54,11 +58,18 @@ REFUSED = (
     errno.ENOTDIR,
     errno.EISDIR,
 )  # errors that another path avoids
+MOST_TYPES = 40  # columns with levels that are listed
 MOST_ASIDE = 20  # columns
 BAD_INPUT = (ValueError, TypeError, ImportError, FileNotFoundError)
 if console.width < LEAST_WIDTH:
     console.width = LEAST_WIDTH
-COLOURS = {"very stable": "green", "stable": "green", "doubtful": "yellow", "unstable": "red"}
+COLOURS = {
+    "stable": "green",
+    "reproducible": "yellow",
+    "doubtful": "yellow",
+    "unstable": "red",
+    "not reproducible": "red",
+}  # by the first word, or all of them
 
 
 def table_of(title: str | None, *columns: str, text: int = 1) -> Table:
@@ -95,6 +106,8 @@ def bar(share: float) -> str:
 
 def print_json(content: Any) -> None:
     """Print JSON to the standard output."""
+    from viewloom.study.run.tables import plain
+
     text = json.dumps(plain(content), indent=1, ensure_ascii=False)
     print(_inert_json(text) if encodes(text, sys.stdout) else json.dumps(plain(content), indent=1))
 
@@ -122,8 +135,11 @@ def progress_wanted(quiet: bool) -> bool:
 def working(title: str, quiet: bool) -> Iterator[None]:
     """Show a moving bar during a task of unknown length."""
     if quiet or not errors.is_terminal:
-        yield
+        with progress_bar(title, 0, False):
+            yield
         return
+    from rich.progress import Progress
+
     with Progress(console=errors, transient=True) as bar:
         bar.add_task(title, total=None)
         yield
@@ -167,6 +183,8 @@ def print_check(check: Check) -> None:
         for name, v in check.views.iterrows()
     )
     show(rows_of(views, rows))
+    if len(check.types):
+        show(_types(check))
     if check.aside:
         show(_aside(check))
     if len(check.views) > 1 and len(check.overlaps):
@@ -192,6 +210,19 @@ def _missing(view: pd.Series) -> str:
     return f"{view['missing']} ({view['missing_share']:.1%})"
 
 
+def _types(check: Check) -> Table:
+    """Columns of views that have levels, and where their types come from."""
+    table = table_of(
+        "Columns with levels", "view", "column", "type", "levels", "type from", "missing", text=5
+    )
+    rest = len(check.types) - MOST_TYPES
+    if rest > 0:
+        table.caption = f"{rest} more columns"
+    shown = check.types[:MOST_TYPES].to_dict("records")
+    keys = ("view", "column", "type", "levels", "source", "missing")
+    return rows_of(table, [tuple(row[key] for key in keys) for row in shown])
+
+
 def _aside(check: Check) -> Table:
     """Columns that are not features, and the reasons."""
     table = table_of("Columns set aside", "view", "column", "reason", text=3)
@@ -214,14 +245,15 @@ def _covariates(check: Check) -> Table:
 def _levels_or_range(row: pd.Series) -> str:
     if isinstance(row["levels"], str):
         return row["levels"]
-    if pd.isna(row["lowest"]):
+    if row["lowest"] != row["lowest"]:  # NaN
         return "too few values to show"
     return f"most from {row['lowest']:g} to {row['highest']:g}, in steps of {row['step']:g}"
 
 
 def _sites(check: Check) -> Table:
     """Subjects of the largest sites."""
-    sites = check.sites.iloc[np.argsort(-check.sites.iloc[:, 0].to_numpy(), kind="stable")]
+    order = (-check.sites.iloc[:, 0].to_numpy()).argsort(kind="stable")
+    sites = check.sites.iloc[order]
     table = table_of("Subjects per site", "site", *map(str, sites.columns))
     rest = sites.iloc[MOST_SITES:]
     if len(rest):
@@ -276,6 +308,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "diagnoses": check.diagnoses,
         "groups": {role: counts.to_dict() for role, counts in check.groups.items()},
         "participants": check.covariates.to_dict("index"),
+        "types": check.types.to_dict("records"),
         "notes": [str(note) for note in check.notes],
         "problems": check.problems,
     }
@@ -283,11 +316,14 @@ def check_as_dict(check: Check) -> dict[str, Any]:
 
 def print_results(results: Results) -> None:
     """Print the results of a fit: clusters, weights, stability and notes."""
+    from viewloom.study.report.evidence import evidence_sentence
+
     views = results.views
     print_line(f"\n{visible(results.name)} · {len(views)} subjects · {views.n_views} views\n", "bold")
     show(_clusters(results))
     show(_weights(results))
     print_line(f"Stability: refits on subsamples agree with an ARI of {results.stability.overall:.2f}.")
+    print_line(evidence_sentence(results))
     found = results.agreement
     if found is not None:
         scores = f"accuracy {found['Acc']:.2f}, ARI {found['ARI']:.2f}, NMI {found['NMI']:.2f}"
@@ -297,6 +333,9 @@ def print_results(results: Results) -> None:
     if results.comparison is not None:
         console.print()
         show(comparison_table(results.comparison))
+        print_agreement(results.comparison)
+    if results.solutions is not None:
+        print_solutions(results.solutions)
     if results.numbers is not None:
         print_number(results.numbers)
     print_notes("Notes", results.notes)
@@ -305,21 +344,24 @@ def print_results(results: Results) -> None:
 def _design(results: Results) -> list[str]:
     """What the report says on who was clustered, and on severity."""
     from viewloom.study.report.design import design_section
+    from viewloom.study.report.disclosed import disclosed
 
-    section = design_section(results)
+    section = design_section(results, disclosed(results).precision)
     return [] if section is None else section["sentences"]
 
 
 def _clusters(results: Results) -> Table:
     table = table_of("Clusters", "cluster", "subjects", "share", "stability", "")
     rows = zip(results.cluster_names, results.sizes, results.cluster_stability, strict=True)
-    for name, size, stable in rows:
+    for j, (name, size, stable) in enumerate(rows):
         share = f"{size / len(results.views):.0%}"
-        table.add_row(_cell(name), str(size), share, f"{stable:.2f}", _verdict(stable))
+        table.add_row(_cell(name), str(size), share, f"{stable:.2f}", _verdict(results, j))
     return table
 
 
 def _weights(results: Results) -> Table:
+    from viewloom.study.run.tables import weights_table
+
     table = table_of("View weights", "view", "", "weight", "subjects", "features", text=2)
     rows = weights_table(results)
     for view, weight, n, d in rows.itertuples(index=False):
@@ -328,12 +370,25 @@ def _weights(results: Results) -> Table:
     return table
 
 
-def _verdict(stability: float) -> str:
-    """The stability of a cluster as a category, in colour."""
-    from viewloom.study.report.sentences import verdict
+def _verdict(results: Results, j: int) -> str:
+    """What a cluster is, in colour."""
+    from viewloom.study.report.evidence import cluster_words
 
-    found = verdict(stability)
-    return f"[{COLOURS[found]}]{found}[/]" if found in COLOURS else found
+    found = cluster_words(results, j)
+    colour = COLOURS.get(found, COLOURS.get(found.split()[0]))
+    return f"[{colour}]{found}[/]" if colour else found
+
+
+def print_formats(entries: Sequence[Entry], title: str) -> None:
+    """Print formats, or kinds of files: what each is, its options, and a block of study.toml."""
+    print_line(title, style="bold")
+    for one in entries:
+        needs = f"  (pip install viewloom[{one.extra}])" if one.extra else ""
+        print_line(f"\n{one.name}: {one.about}{needs}")
+        for label, names in (("names end with", one.ends), ("options", one.options)):
+            print_line(f"  {label}: {', '.join(names)}") if names else None
+        print_line("".join(f"    {line}\n" for line in one.example.split("\n")).rstrip("\n"))
+    print_line("")
 
 
 def print_number(number: ClusterNumber) -> None:
@@ -358,7 +413,9 @@ def _number(value: Any) -> str:
 
 def comparison_table(result: Comparison) -> Table:
     """The comparison as in the paper: per cent, mean over seeds, standard deviation of the first scores."""
-    table = table_of("Agreement with the classes (%)", "method", *SCORES, "sec", "iter")
+    from viewloom.evaluation.comparison import SCORES
+
+    table = table_of("Agreement with the classes (%)", "method", *SCORES, "largest", "sec", "iter")
     several = len(set(result.runs["seed"])) > 1
     for name, row in result.table.iterrows():
         spread = [
@@ -366,10 +423,61 @@ def comparison_table(result: Comparison) -> Table:
         ]
         means = [f"{100 * row[score]:.1f}" for score in SCORES[3:]]
         iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
-        table.add_row(_cell(name), *spread, *means, f"{row['seconds']:.1f}", iterations)
+        largest = "" if "largest" not in row else f"{100 * row['largest']:.0f}"
+        table.add_row(_cell(name), *spread, *means, largest, f"{row['seconds']:.1f}", iterations)
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
-    table.caption = f"MI: Mirkin distance, 100 - RI, lower is better.{oracle}"
+    table.caption = (
+        f"MI: Mirkin distance, 100 - RI, lower is better. largest: samples in the largest cluster.{oracle}"
+    )
     return table
+
+
+def print_agreement(result: Comparison) -> None:
+    """Print the agreement between methods, and the methods that found no clusters.
+
+    Rows are numbered, and columns have the numbers; names are listed above, so that 15 methods fit in 80
+    columns. Further methods follow in further tables.
+    """
+    matrix = result.agreement
+    print_line("Agreement between methods (100 x adjusted Rand index; diagonal: between seeds)")
+    for i, name in enumerate(matrix.index, 1):
+        print_line(f"{i:4d} {visible(name)}")
+    rows = [[str(round(100 * value)) for value in row] for row in matrix.to_numpy()]
+    for start in range(0, len(rows), MOST_COLUMNS):
+        shown = range(start, min(start + MOST_COLUMNS, len(rows)))
+        print_line("     " + "".join(f"{j + 1:5d}" for j in shown))
+        for i, row in enumerate(rows):
+            print_line(f"{i + 1:5d}" + "".join(f"{row[j]:>5}" for j in shown))
+    if result.collapsed:
+        names = "; ".join(visible(name) for name in result.collapsed)
+        print_line(f"Nearly all samples in one cluster, so no clusters were found: {names}")
+
+
+def print_solutions(found: Solutions) -> None:
+    """Print which settings give the same clusters, and which choices matter."""
+    from viewloom.evaluation.solutions import SAME
+
+    settings = table_of("Settings that differ in one choice", "setting", "group", "agreement", "largest")
+    rows = (
+        (name, row["group"], f"{row['agreement']:.2f}", f"{row['largest']:.0%}")
+        for name, row in found.settings.iterrows()
+    )
+    show(rows_of(settings, rows))
+    choices = table_of("Choices, the most influential first", "choice", "tried", "lowest", "mean", "", text=2)
+    lines = (
+        (
+            name,
+            row["values"],
+            f"{row['lowest']:.2f}",
+            f"{row['mean']:.2f}",
+            "same" if row["same"] else "other",
+        )
+        for name, row in found.choices.iterrows()
+    )
+    show(rows_of(choices, lines))
+    print_line(
+        f"Settings of one group give the same clusters (adjusted Rand index of {SAME:g} or more in the mean)."
+    )
 
 
 def print_replication(results: StudyReplication) -> None:

@@ -1,0 +1,1 @@
+"""The local page of ``viewloom app``: routes, templates, and jobs that run the commands."""

@@ -1,0 +1,71 @@
+"""The check: who has which view, what is left out and why, and lines that mend what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from viewloom.app.context import address, context_of, digest, go, local, one, page, parsed_json, study_path
+from viewloom.runtime.errors import InputError
+from viewloom.study.advice import Advice, advice
+from viewloom.study.config.toml import examined, study_text
+from viewloom.study.errors import StudyError
+
+PICTURE = "overlaps.svg"
+MOST_ROWS = 200
+
+
+def show(request: Request) -> Response:
+    """Show the last check of a study."""
+    path, file = study_path(request), one(request, "file")
+    jobs = context_of(request).jobs
+    status = jobs.status(file, "check")
+    if status is not None and status.running:
+        return go(request, "job", file=file, command="check")
+    text = study_text(path)
+    found = parsed_json(jobs.output(file, "check")) if status else None
+    errors = jobs.errors(file, "check") if status and found is None else []
+    messages = [*found["problems"], *found["notes"]] if found else []
+    return page(
+        request,
+        "check.html",
+        status=200,
+        job=status,
+        found=found,
+        errors=errors,
+        advice=_advice(messages, text, path),
+        stale=bool(status and status.about.get("digest") != digest(text)),
+        picture=(jobs.folder(file, "check") / PICTURE).is_file(),
+        most=MOST_ROWS,
+    )
+
+
+def _advice(messages: list[str], text: str, path: Any) -> dict[str, list[Advice]]:
+    """The lines that each message suggests."""
+    try:
+        study, _ = examined(text, path)
+    except StudyError:
+        return {}
+    found = {message: advice(message, study) for message in messages} if study is not None else {}
+    return {message: lines for message, lines in found.items() if lines}
+
+
+def start(request: Request) -> Response:
+    """Check the study."""
+    path, file = study_path(request), one(request, "file")
+    context = context_of(request)
+    picture = context.jobs.folder(file, "check") / PICTURE
+    arguments = ["check", local(file), "--json", "--picture", str(picture.relative_to(context.root.folder))]
+    context.jobs.start(file, arguments, address("check", file=file), digest=digest(study_text(path)))
+    return go(request, "job", file=file, command="check")
+
+
+def picture(request: Request) -> Response:
+    """The figure of the overlaps."""
+    study_path(request)
+    path = context_of(request).jobs.folder(one(request, "file"), "check") / PICTURE
+    if not path.is_file():
+        raise InputError("There is no figure; check the study first.")
+    return FileResponse(path, media_type="image/svg+xml")
