@@ -17,9 +17,10 @@ from sklearn.cluster import KMeans, SpectralClustering
 import viewloom as vl
 from viewloom.evaluation.agreement import view_agreement
 from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form
-from viewloom.kernels import graphs, shared_graph
+from viewloom.kernels import graphs, reliability, shared_graph, votes
+from viewloom.kernels.decorrelation import decorrelation, shrinkage
 from viewloom.kernels.diffusion import Diffusion
-from viewloom.kernels.reliability import Agreement, Reliability, view_reliability
+from viewloom.kernels.reliability import Agreement, view_reliability
 
 Array = np.ndarray
 
@@ -188,7 +189,7 @@ STEPS = [
 @contextmanager
 def replaced(module: Any, name: str, function: Any) -> Iterator[None]:
     """A function of the library, another one for a while."""
-    own = getattr(module, name)
+    own = vars(module)[name]
     setattr(module, name, function)
     try:
         yield
@@ -196,7 +197,7 @@ def replaced(module: Any, name: str, function: Any) -> Iterator[None]:
         setattr(module, name, own)
 
 
-def _inside(name: str, module: Any, function: str, other: Any) -> Method:
+def inside(name: str, module: Any, function: str, other: Any) -> Method:
     """The default with one of its own functions replaced: for what is no parameter."""
     plain = viewloom(name)
 
@@ -207,20 +208,55 @@ def _inside(name: str, module: Any, function: str, other: Any) -> Method:
     return replace(plain, fit=fit, settings=name)
 
 
-def _equal_reliability(agreement: Agreement, C: Array) -> Reliability:
-    """Every view as reliable as any other."""
-    return replace(view_reliability(agreement, C), weights=np.full(len(C), 1.0 / len(C)))
+def _equal_weights(agreement: Agreement, C: Array) -> tuple[Array, Array]:
+    """Edges of every view alike."""
+    return np.full(len(C), 1.0 / len(C)), view_reliability(agreement, C)[1]
 
 
-def _squared_agreement(agreement: Agreement, C: Array) -> Reliability:
+def _no_gate(agreement: Agreement, C: Array) -> tuple[Array, Array]:
+    """Every view as reliable as any other, in edges and votes."""
+    return np.full(len(C), 1.0 / len(C)), np.ones(len(C))
+
+
+def _squared_agreement(agreement: Agreement, C: Array) -> tuple[Array, Array]:
     """Weights by the square of the agreement, without a gate at chance."""
-    found, w = view_reliability(agreement, C), np.full(len(C), 1.0 / len(C))
+    w = np.full(len(C), 1.0 / len(C))
     for _ in range(30 if len(C) > 1 else 0):
         A = np.clip(1.0 - C, 0.0, None) * w
         np.fill_diagonal(A, 0.0)
         w = np.maximum(agreement.mean(A)[0], 0.01) ** 2 / C.sum(axis=1)
         w /= w.sum()
-    return replace(found, weights=w)
+    return w, view_reliability(agreement, C)[1]
+
+
+def _smooth_gate(e: Array, null: Array) -> Array:
+    """Half at four standard deviations, by the square of the agreement."""
+    epsilon = np.maximum(4.0 * null, reliability.LEAST_AGREEMENT)
+    return e**2 / (e**2 + epsilon**2)
+
+
+def _independent(geometries: Any, rows: list[Array], labels: Array) -> Array:
+    """No view resembles another one."""
+    return np.eye(len(rows))
+
+
+def _one_cluster(Z: Array, n_clusters: int) -> Array:
+    """Resemblance with the clusters in it."""
+    return np.zeros(len(Z), dtype=int)
+
+
+def _no_decorrelation(X: Array) -> None:
+    """Features of the views as they are."""
+
+
+def _mahalanobis(X: Array) -> Array | None:
+    """Directions of little variance are magnified, too, so that distances are those of Mahalanobis."""
+    root = decorrelation(X)
+    if root is None:
+        return None
+    gram = X.T @ X
+    s, m = max(shrinkage(X, gram), 0.01), float(np.trace(gram)) / X.size
+    return np.linalg.inv(np.linalg.cholesky((1.0 - s) / len(X) * gram + s * m * np.eye(X.shape[1]))).T
 
 
 ABLATION = [
@@ -235,11 +271,19 @@ ABLATION = [
     viewloom("scaled as for peers", form="scaled", scale=None),
     viewloom("init=random", init="random"),
     viewloom("theta=0", theta=0.0),
-    viewloom("theta=0.01", theta=0.01),
-    _inside("neighbours without ranks", graphs, "rank_weights", np.ones_like),
-    _inside("edges of all views alike", shared_graph, "view_reliability", _equal_reliability),
-    _inside("edges by squared agreement", shared_graph, "view_reliability", _squared_agreement),
-    _inside("no graph of all features", shared_graph, "FUSED", 0.0),
+    inside("neighbours without ranks", graphs, "rank_weights", np.ones_like),
+    inside("edges of all views alike", reliability, "view_reliability", _equal_weights),
+    inside("no gate at chance", reliability, "view_reliability", _no_gate),
+    inside("smooth gate", reliability.Agreement, "gate", staticmethod(_smooth_gate)),
+    inside("dependent views do not share a vote", votes, "resemblance", _independent),
+    inside("votes shared by agreement on clusters, too", shared_graph, "provisional_clusters", _one_cluster),
+    inside("edges by squared agreement", reliability, "view_reliability", _squared_agreement),
+    inside("no graph of all features", shared_graph, "FUSED", 0.0),
+    inside("features not decorrelated", shared_graph, "decorrelation", _no_decorrelation),
+    inside("Mahalanobis distances", shared_graph, "decorrelation", _mahalanobis),
+    viewloom("share=0.5, theta=0.1", kernel=Diffusion(share=0.5), theta=0.1),
+    viewloom("share=0.5", kernel=Diffusion(share=0.5)),
+    viewloom("theta=0.1", theta=0.1),
     viewloom("15 neighbours", kernel=Diffusion(n_neighbors=15)),
     viewloom("time=8", kernel=Diffusion(time=8.0)),
 ]

@@ -20,11 +20,20 @@ mixtures
 
 Cohorts are simulated (`viewloom.simulate.adni_like`); a model stored with landmarks has one for every four
 subjects unless `--share` says otherwise, close to the most that `store="landmarks"` allows.
+
+``python benchmarks/privacy.py --attack [--releases] [--studies 200] [--leaky] [--record FILE]`` attacks the
+published
+files of random studies instead (`attacker`, `attack`): it prints, for every attack, how many hidden numbers
+there were, how many were found, and in how many studies. ``--leaky`` attacks runs as they were published
+before numbers were rounded, to show that the attacks work. With ``--record``, a stopped run is continued.
+``--releases`` attacks what else leaves random studies (`attacker_releases`): follow-up, a replication in a
+second cohort, scores of other methods; and counts what two runs with other numbers of clusters would tell.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import warnings
@@ -175,6 +184,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--share", type=int, default=4, help="training subjects per landmark")
     parser.add_argument("--cohorts", type=int, default=5, help="simulated cohorts of each size")
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--attack", action="store_true", help="attack the published files of random studies")
+    parser.add_argument("--studies", type=int, default=200, help="number of random studies")
+    parser.add_argument(
+        "--releases",
+        action="store_true",
+        help="with follow-up, replication, other methods, a second run",
+    )
+    parser.add_argument("--leaky", action="store_true", help="attack files without rounding and complements")
+    parser.add_argument("--record", type=Path, help="file of finished studies, to continue")
     return parser.parse_args(argv)
 
 
@@ -182,6 +200,14 @@ def main(argv: list[str] | None = None) -> int:
     """Run the benchmark."""
     options = parse(argv)
     warnings.simplefilter("ignore")
+    if options.attack:
+        from attack import attack_all, summary
+
+        found = attack_all(options.studies, options.leaky, options.record, options.releases)
+        print("\n".join(summary(found)))
+        if options.json:
+            options.json.write_text(json.dumps(found))
+        return 0
     rows: list[Row] = []
     for n in map(int, options.sizes.split(",")):
         for row in measured(n, options.cohorts, options.share):

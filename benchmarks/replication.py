@@ -22,7 +22,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import viewloom as vl
-from viewloom.evaluation.replication import NOT, PARTLY, REPLICATED
+from viewloom.evaluation.replication.verdicts import NOT, PARTLY, REPLICATED
 from viewloom.runtime.threads import one_thread
 
 Pair = tuple[vl.Views, vl.Views]

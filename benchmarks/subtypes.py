@@ -6,7 +6,7 @@ Every method gets the same prepared views and the true number of subtypes, never
 NMI with the subtypes, among patients who have one; eta squared of the stage. The last table has the diagnosis
 of all subjects, without any removal.
 
-    python benchmarks/subtypes.py [--seeds 8] [--first 100] [--json FILE]
+    python benchmarks/subtypes.py [--seeds 8] [--first 100] [--methods NAMES] [--json FILE]
 
 The removal of what is common among controls was chosen on cohorts 0 to 7; the default is to measure others.
 """
@@ -61,13 +61,16 @@ def prepared(cohort: vl.simulate.Cohort, plan: Plan) -> vl.Views:
     return fitted.transform(cohort.views, cohort.participants)[patients]
 
 
-def labelings(views: vl.Views, plan: Plan, k: int, seed: int) -> Iterator[tuple[str, Array]]:
-    """The clusters of every method; nobody standardises w-scores again, as in a study."""
+def labelings(
+    views: vl.Views, plan: Plan, k: int, seed: int, methods: list[str]
+) -> Iterator[tuple[str, Array]]:
+    """The clusters of each method; nobody standardises w-scores again, as in a study."""
     kept = [name for name in views.names if plan.w_scores and name not in plan.genotypes]
     scale = {name: "centre" if name in kept else "auto" for name in views.names}
-    for name, settings in OURS.items():
-        yield name, vl.KernelMultiviewNMF(k, scale=scale, random_state=seed, **settings).fit(views).labels_
-    for name in PEERS:
+    for name in filter(methods.__contains__, OURS):
+        model = vl.KernelMultiviewNMF(k, scale=scale, random_state=seed, **OURS[name])
+        yield name, model.fit(views).labels_
+    for name in filter(methods.__contains__, PEERS):
         method = method_named(name)
         forms = ["raw" if view in kept else method.form for view in views.names]
         offers = [
@@ -77,7 +80,7 @@ def labelings(views: vl.Views, plan: Plan, k: int, seed: int) -> Iterator[tuple[
         yield name, method.fit(Offer([X for one in offers for X in one.views], False), k, seed).labelings[0]
 
 
-def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
+def subtype_rows(seed: int, methods: list[str]) -> Iterator[dict[str, object]]:
     """Scores of all methods on the patients of one cohort."""
     cohort = vl.simulate.adni_like(random_state=seed)
     patients = cohort.truth.y > 0
@@ -86,7 +89,7 @@ def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
     for inputs in INPUTS:
         for removal in REMOVALS:
             plan = plan_of(inputs, removal)
-            for method, labels in labelings(prepared(cohort, plan), plan, N_SUBTYPES, seed):
+            for method, labels in labelings(prepared(cohort, plan), plan, N_SUBTYPES, seed, methods):
                 yield {
                     "inputs": inputs,
                     "removed": removal,
@@ -98,14 +101,14 @@ def subtype_rows(seed: int) -> Iterator[dict[str, object]]:
                 }
 
 
-def diagnosis_rows(seed: int) -> Iterator[dict[str, object]]:
+def diagnosis_rows(seed: int, methods: list[str]) -> Iterator[dict[str, object]]:
     """Agreement with the diagnosis of everyone, without removal."""
     cohort = vl.simulate.adni_like(random_state=seed)
     for inputs in INPUTS:
         plan = plan_of(inputs)
         fitted = Preparation.fit(cohort.views, cohort.participants, plan)
         views = fitted.transform(cohort.views, cohort.participants)
-        for method, labels in labelings(views, plan, N_DIAGNOSES, seed):
+        for method, labels in labelings(views, plan, N_DIAGNOSES, seed, methods):
             nmi = normalized_mutual_info_score(cohort.truth.y, labels)
             ari = adjusted_rand_score(cohort.truth.y, labels)
             yield {"inputs": inputs, "method": method, "seed": seed, "ARI": ari, "NMI": nmi}
@@ -116,12 +119,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seeds", type=int, default=8, help="number of simulated cohorts")
     parser.add_argument("--first", type=int, default=100, help="seed of the first cohort")
+    parser.add_argument("--methods", help="names separated by commas; all by default")
     parser.add_argument("--json", type=Path, help="write all scores to this file")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    methods = [*OURS, *PEERS] if given.methods is None else given.methods.split(",")
     seeds = range(given.first, given.first + given.seeds)
-    subtypes = pd.DataFrame([row for seed in seeds for row in subtype_rows(seed)])
-    diagnosis = pd.DataFrame([row for seed in seeds for row in diagnosis_rows(seed)])
+    subtypes = pd.DataFrame([row for seed in seeds for row in subtype_rows(seed, methods)])
+    diagnosis = pd.DataFrame([row for seed in seeds for row in diagnosis_rows(seed, methods)])
     pd.set_option("display.max_rows", None)
     for inputs, part in subtypes.groupby("inputs", sort=False):
         print(f"\nPlanted subtypes among patients, {inputs} features")

@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from methods import Method, Outcome, replaced, viewloom
+from methods import Method, Outcome, inside, replaced, viewloom
 from offers import Offer
 from sklearn.covariance import ledoit_wolf_shrinkage
 
 import viewloom as vl
+from viewloom.kernels import shared_graph, votes
+from viewloom.kernels.decorrelation import decorrelation
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.models import fitting
 from viewloom.models.scaling import Standard, fit_scaler
+from viewloom.solver import objective
 
 Array = np.ndarray
 WIDEST = 6000  # features of a view that is decorrelated
@@ -86,6 +89,29 @@ def _half_decorrelated(X: Any) -> Array | None:
     return found
 
 
+def within_features(K: Array, labels: Array) -> Array:
+    """Similarities of features whose means in each cluster are taken out: ``(I - Q Q^T) K (I - Q Q^T)``."""
+    G = (labels[:, None] == np.unique(labels)).astype(float)
+    Q = G / np.sqrt(G.sum(axis=0))
+    K = K - Q @ (Q.T @ K)
+    K = K - (K @ Q) @ Q.T
+    return np.asarray(K - np.diag(np.diagonal(K)))
+
+
+def squared(own: Any) -> Any:
+    """The resemblance without its root."""
+    return lambda *given: own(*given) ** 2
+
+
+def half_root(X: Array) -> Array | None:
+    """The root of the map: directions of much variance are reduced half as far."""
+    root = decorrelation(X)
+    if root is None:
+        return None
+    values, V = np.linalg.eigh(root)
+    return np.asarray((V * np.sqrt(values)) @ V.T)
+
+
 def _method(name: str, fit: Any) -> Method:
     return replace(viewloom(name), fit=fit, settings=name)
 
@@ -95,5 +121,13 @@ METHODS = (
     _method("k eigenvectors without decay", eigenvectors),
     _method("each view with two kernels", two_kernels),
     _method("views half decorrelated", half_decorrelated),
-    viewloom("linear kernel", kernel="linear"),
+    inside("all features half decorrelated", shared_graph, "decorrelation", half_root),
+    inside("0.4 of the graph of all features", shared_graph, "FUSED", 0.4),
+    inside("resemblance without its root", votes, "resemblance", squared(votes.resemblance)),
+    inside("resemblance of features within clusters", votes, "details", within_features),
+    inside("constant loss of 0.5", objective, "DELTA", 0.5),
+    inside("constant loss of 2", objective, "DELTA", 2.0),
+    inside("least vote 0.25", votes, "LEAST_VOTE", 0.25),
+    viewloom("lam=100", lam=100.0),
+    viewloom("lam=1", lam=1.0),
 )

@@ -18,3 +18,13 @@ def data_dir():
     if not folder.is_dir():
         pytest.skip("real benchmark sets not found; set VIEWLOOM_DATA")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_twins_unless_asked():
+    """Studies are compared with twins only by tests that say how many; it takes most of the time of a run."""
+    from viewloom.study.run import computations
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(computations, "TWINS", 0)
+        yield

@@ -10,8 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import calibration
 import fusion
 import methods
+import mixed
 import quality
 import results
 import scenarios
@@ -469,7 +471,49 @@ def test_subtypes_are_measured_among_patients_on_the_same_inputs():
     mmse = cohort.participants["mmse"][cohort.truth.y > 0]
     assert np.abs(np.corrcoef(pattern["fdg"][:, 0], mmse)[0, 1]) < 1e-8
     np.testing.assert_array_equal(plain["snp"], pattern["snp"])
-    assert [name for name, _ in subtypes.labelings(plain, plans[0], 2, 0)] == [
-        *subtypes.OURS,
-        *subtypes.PEERS,
-    ]
+    methods = [*subtypes.OURS, *subtypes.PEERS]
+    assert [name for name, _ in subtypes.labelings(plain, plans[0], 2, 0, methods)] == methods
+
+
+def test_calibration_resumes_and_prints_both_tables(tmp_path, capsys, monkeypatch):
+    out, options = tmp_path / "runs.jsonl", ["--quick", "--rules", "fit"]
+    options += ["--out", str(out), "--json", str(tmp_path / "rates.json")]
+    assert calibration.main(options) == 0
+    lines = out.read_text().splitlines()
+    assert len(lines) == 3
+    out.write_text("\n".join(lines[:2]) + "\n" + lines[2][:30])  # cut off in the last line
+    monkeypatch.setattr(calibration, "carried_out", _counted(calibration.carried_out, calls := []))
+    assert calibration.main(options) == 0
+    assert len(calls) == 1
+    rows = {row["case"]: row for row in json.loads((tmp_path / "rates.json").read_text())}
+    assert rows["separation 6"]["found"] == 1
+    assert rows["all families"]["found"] == 0
+    assert "Power" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("family", list(calibration.FAMILIES))
+def test_families_without_clusters_have_the_sizes_they_say(family):
+    views, k = calibration.without_clusters(family, 3, 80)
+    assert 50 <= len(views) <= 80
+    assert 1 <= views.n_views <= 4
+    assert 2 <= k <= 5
+
+
+def test_gower_similarity_against_loops():
+    frames, _ = mixed.simulated("balanced", 0, n=20)
+    grade, group = frames["clinical"]["grade 0"], frames["clinical"]["group 0"]
+    codes = grade.cat.codes.to_numpy(dtype=float)
+    ordered, nominal = mixed._similarity(grade), mixed._similarity(group)
+    for i in range(20):
+        for j in range(20):
+            assert ordered[i, j] == pytest.approx(1.0 - abs(codes[i] - codes[j]) / np.ptp(codes))
+            assert nominal[i, j] == float(group[i] == group[j])
+
+
+def test_every_encoding_of_mixed_columns_runs(tmp_path):
+    frames, y = mixed.simulated("mostly numeric", 0, n=60)
+    assert len(mixed.scores(frames, y, 0)) == len(mixed.METHODS)
+    np.savez(tmp_path / "set.npz", view0=np.c_[np.arange(9.0), [0, 1, 2] * 3], names=["a"], y=[0, 1, -1] * 3)
+    typed, known = mixed.stored(tmp_path / "set.npz")
+    assert known.tolist() == [0, 1] * 3
+    assert [str(dtype) for dtype in typed["a"].dtypes] == ["category", "category"]

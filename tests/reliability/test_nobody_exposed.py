@@ -14,7 +14,6 @@ from safetensors.numpy import load_file
 from test_cli_study import BAD
 
 import viewloom as vl
-from viewloom.cli import study_commands as cli_study
 from viewloom.study.run import computations as stages
 from viewloom.study.run import prediction
 
@@ -100,7 +99,7 @@ ERRORS = [
         *(("fit", study_check, "read_tables", error) for error in ERRORS),
         ("fit", stages, "rank", KeyError),
         ("fit", stages, "refit", KeyError),
-        ("check", cli_study, "check_files", KeyError),
+        ("check", vl.study, "check", KeyError),
         ("predict", prediction, "load", KeyError),
         ("compare", study_check, "read_tables", KeyError),
         ("select", study_check, "read_tables", KeyError),

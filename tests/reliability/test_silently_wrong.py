@@ -514,13 +514,13 @@ class TestViewsApart:
     @pytest.mark.parametrize(
         ("pattern", "message"),
         [
-            ([[1, 0], [0, 1]], r"2 groups .*: 'view0' \(45 samples\); 'view1' \(45 samples\)"),
+            ([[1, 0], [0, 1]], r"2 groups .*: 'view0'; 'view1'\."),
             (
                 [[1, 1, 0], [0, 0, 1], [0, 1, 0]],
-                r"2 groups .*: 'view0', 'view1' \(60 samples\); 'view2' \(30",
+                r"2 groups .*: 'view0', 'view1'; 'view2'\.",
             ),
             ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], "3 groups"),
-            ([[1, 0, 1, 0], [0, 1, 0, 1]], r"'view0', 'view2' \(45 samples\); 'view1', 'view3' \(45"),
+            ([[1, 0, 1, 0], [0, 1, 0, 1]], r"'view0', 'view2'; 'view1', 'view3'\."),
         ],
     )
     def test_are_said(self, pattern, message, length):
@@ -543,7 +543,7 @@ class TestViewsApart:
         rng = np.random.default_rng(0)
         one, other = np.arange(N) < N // 2, np.arange(N) >= N // 2
         counts = [rng.poisson(0.3, size=(N, 120)).astype(float) * seen[:, None] for seen in (one, other)]
-        with pytest.warns(UserWarning, match=r"2 groups .*\(45 samples\); .*\(45 samples\)"):
+        with pytest.warns(UserWarning, match=r"2 groups .*: 'view0'; 'view1'\."):
             model().fit(counts)
 
 

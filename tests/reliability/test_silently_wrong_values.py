@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose
 from viewloom import study as studies
 from viewloom.study.errors import StudyError
 from viewloom.study.preparation.covariates import Covariates
-from viewloom.study.readers.notation import Notation, fault, parse
+from viewloom.study.readers.notation import Notation, fault, may_be_grouped, parse
 from viewloom.study.readers.plink import read_raw
 from viewloom.study.sentinels import candidates
 
@@ -473,3 +473,27 @@ class TestFalseAlarms:
         for _ in range(40):
             text = pd.Series([f"{x:g}" for x in rng.normal(2.5, 0.4, 60).round(digits)])
             assert fault(text, parse(text, Notation()), Notation()) is None
+
+
+def test_what_may_be_thousands_is_found_as_by_its_definition():
+    def literal(values, notation):
+        known = values[np.isfinite(values)]
+        parts = known[known % 1 != 0]
+        if notation.given or not len(parts) or (len(parts) == len(known) and notation.certain):
+            return False
+        size = np.abs(parts) * 1000
+        grouped = [1000 <= one < 1e6 and abs(one - round(one)) < 1e-6 for one in size]
+        return max(np.abs(known)) > 2 and all(grouped)
+
+    rng, found = np.random.default_rng(0), []
+    for _ in range(300):
+        values = np.where(
+            rng.random(90) < rng.random(), rng.integers(1, 900, 90), rng.integers(1000, 9999, 90) / 1000
+        )
+        values[rng.random(90) < 0.1] = rng.choice([np.nan, np.inf, 5.0])
+        if rng.random() < 0.5:
+            values[rng.integers(90)] = rng.choice([0.5, 1.23456, -3.125, 1e7 + 0.5])
+        for notation in (Notation(), Notation(","), Notation(certain=False), Notation(given=True)):
+            found.append(may_be_grouped(values, notation))
+            assert found[-1] == literal(values, notation)
+    assert 0.1 < np.mean(found) < 0.9

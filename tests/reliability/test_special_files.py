@@ -18,11 +18,13 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import FORMATS, sniff
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="files of POSIX")
-SECONDS = 20  # within which everything is refused; far more than it takes
+SECONDS = 60  # within which everything is refused; far more than it takes, on a busy machine, too
 NEEDED = {
     "table": {"id": "id"},
     "long": {"id": "id", "name": "region", "value": "value"},
+    "codes": {"id": "id", "code": "code"},
     "h5mu": {"modality": "rna"},
+    "nifti": {"atlas_image": "atlas.nii", "atlas_labels": "atlas.tsv"},
 }
 SUFFIX = {"plink": ".bed", "h5mu": ".h5mu", "h5ad": ".h5ad"}
 

@@ -1,0 +1,721 @@
+"""An outsider who holds the published files of a run, and solves for what they hide.
+
+All numbers of ``report.html``, ``summary.json``, ``metrics.json``, ``clinical.json`` and the CSV files are
+read with the interval that their rounding leaves. The attacks are
+
+counts
+    of every table of a categorical variable and clusters: all tables are enumerated that agree with the shown
+    counts, bounds and totals, with Cramer's V, the p-value and the agreement with the diagnosis. A hidden
+    count is found if fewer than five values remain, and fewer than the totals alone allow;
+patterns
+    of views: the range of each hidden count, from the totals of the views;
+means
+    of clinical variables and z-scores of features in clusters where they are hidden, from those of the other
+    clusters, of all subjects, and eta or epsilon squared. One is found if the values that remain span less
+    than half a standard deviation;
+times
+    of events, from the steps of the survival curves and the median times. One is found if it is known to less
+    than a month (a twelfth of a unit of time).
+
+Nothing here imports viewloom: the attacker has the files, and knows how reports are made.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+Array = np.ndarray
+ENOUGH = 5  # values of a hidden count
+SPAN = 0.5  # standard deviations within which a mean counts as found
+MONTH = 1.0 / 12.0
+MOST_TABLES = 20_000
+WALKERS, STEPS = 100, 600
+MOST_TOTALS = 8  # for which Fisher's test is computed again
+ANY = (-np.inf, np.inf)
+Interval = tuple[float, float]
+
+
+@dataclass
+class Attack:
+    """What was attacked, how many of it were found, and how many could be neither found nor shown safe."""
+
+    tried: int = 0
+    found: int = 0
+    open: int = 0
+
+    def add(self, found: bool | None) -> None:
+        """Count one target; None where the search ended without an answer."""
+        self.tried += 1
+        self.found += found is True
+        self.open += found is None
+
+
+class _Tables(HTMLParser):
+    """Tables of a report: by id, the heads and the rows of (text, sort key)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, dict[str, list[Any]]] = {}
+        self.row: list[tuple[str, str | None]] | None = None
+        self.key: str | None = None
+        self.text: str | None = None
+        self.name = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "table":
+            self.name = (given.get("id") or "t-").removeprefix("t-")
+            self.tables[self.name] = {"heads": [], "rows": []}
+        elif tag == "tr":
+            self.row = []
+        elif tag in ("td", "th"):
+            self.text, self.key = "", given.get("data-v")
+
+    def handle_data(self, data: str) -> None:
+        if self.text is not None:
+            self.text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th") and self.row is not None and self.text is not None:
+            self.row.append((self.text.strip(), self.key))
+            self.text = None
+        elif tag == "tr" and self.row is not None:
+            table = self.tables[self.name]
+            if not table["heads"]:
+                table["heads"] = [text for text, _ in self.row]
+            else:
+                table["rows"].append(self.row)
+            self.row = None
+
+
+@dataclass
+class Published:
+    """The files of a run that others can read."""
+
+    tables: dict[str, dict[str, list[Any]]]
+    svg: dict[str, str]
+    summary: dict[str, Any]
+    metrics: dict[str, Any]
+    clinical: dict[str, Any]
+    weights: list[dict[str, str]]
+
+    @classmethod
+    def of(cls, folder: Path) -> Published:
+        """Read a run folder; files that only their owner can read are not opened."""
+        content = _json(folder / "summary.json")
+        parser = _Tables()
+        parser.feed(_text(folder / "report.html"))
+        weights = list(csv.DictReader(_text(folder / "weights.csv").splitlines()))
+        return cls(
+            parser.tables,
+            content.get("figures", {}),
+            {**content.get("summary", {}), "drawings": content.get("drawings", {})},
+            _json(folder / "metrics.json"),
+            _json(folder / "clinical.json"),
+            weights,
+        )
+
+    def rows(self, name: str) -> list[dict[str, tuple[str, str | None]]]:
+        """The rows of a table, by the heads of its columns."""
+        table = self.tables.get(name, {"heads": [], "rows": []})
+        return [dict(zip(table["heads"], row, strict=False)) for row in table["rows"]]
+
+
+def _text(path: Path) -> str:
+    """A file, if others than its owner can read it."""
+    return path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_mode & 0o077 else ""
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return dict(json.loads(_text(path) or "{}"))
+
+
+def interval(text: Any) -> Interval:
+    """The values that are rounded to this text; everything for other text.
+
+    >>> [tuple(round(x, 6) for x in interval(text)) for text in ("0.31", "−1.5", "<0.01", 0.307156)]
+    [(0.305, 0.315), (-1.55, -1.45), (0.0, 0.01), (0.307156, 0.307157)]
+    """
+    shown = str(text).replace("\N{MINUS SIGN}", "-").strip()
+    if re.fullmatch(r"<\d*\.?\d+", shown):
+        return 0.0, float(shown[1:])
+    if re.fullmatch(r"≥\d*\.?\d+", shown):
+        return float(shown[1:]), np.inf
+    found = re.fullmatch(r"(-?\d+)(?:\.(\d+))?(?:e(-?\d+))?", shown)
+    if not found:
+        return ANY
+    half = 0.5 * 10.0 ** (-len(found[2] or "") + int(found[3] or 0))
+    return float(shown) - half, float(shown) + half
+
+
+def both(*given: Interval) -> Interval:
+    """What several intervals leave."""
+    return max(low for low, _ in given), min(high for _, high in given)
+
+
+def count(text: str) -> tuple[int, int]:
+    """Bounds of a shown count."""
+    shown = text.split(" (")[0]
+    if shown.startswith("<"):
+        return 0, int(shown[1:]) - 1
+    if shown.startswith("≥"):
+        return int(shown[1:]), 10**6
+    if shown.startswith(">"):
+        return int(shown[1:]) + 1, 10**6
+    if shown.startswith("about "):
+        return int(shown[6:]) - 5, int(shown[6:]) + 5
+    return (int(shown), int(shown)) if shown.isdigit() else (0, 10**6)
+
+
+# counts
+
+
+@dataclass
+class Crossed:
+    """A table of a variable and clusters as it is published, with the statistics that are known of it."""
+
+    low: Array
+    high: Array
+    rows: Array  # (levels, 2): bounds of totals
+    columns: Array  # (k, 2)
+    tested: int  # rows that are not missing values
+    effect: Interval
+    p: Interval
+    test: str
+    scores: dict[str, Interval]
+
+    @property
+    def hidden(self) -> Array:
+        """Counts that are not shown."""
+        return np.argwhere(self.low < self.high)
+
+
+def crossed(files: Published) -> Iterator[tuple[str, Crossed]]:
+    """The tables of all categorical variables."""
+    rows = files.rows("profile")
+    heads = _clusters(files)
+    if not rows:
+        return
+    sizes = np.array([count(rows[0][head][0]) for head in heads])
+    for variable in dict.fromkeys(row["variable"][0] for row in rows[1:]):
+        part = [row for row in rows if row["variable"][0] == variable]
+        values = [row["value"][0] for row in part]
+        if "mean (SD)" in values:
+            continue
+        cells = np.array([[count(row[head][0]) for head in heads] for row in part])
+        totals = np.array([count(row["all"][0]) for row in part])
+        tested = sum(value != "(missing)" for value in values)
+        yield (
+            variable,
+            Crossed(cells[:, :, 0], cells[:, :, 1], totals, sizes, tested, *_statistics(files, variable)),
+        )
+
+
+def _statistics(files: Published, variable: str) -> tuple[Interval, Interval, str, dict[str, Interval]]:
+    """Effect, p-value, test and scores of a variable, as narrow as any file tells."""
+    effect, p, test = [ANY], [(0.0, 1.0)], ""
+    for row in files.rows("associations"):
+        if row["variable"][0] == variable:
+            test = row["test"][0]
+            effect += [interval(row["effect"][0]), interval(row["effect"][1])]
+            p.append(interval(row["p"][0]))
+            p += [interval(row["p"][1])] * (not row["p"][0].startswith(("<", "≥")))
+    drawn = files.summary["drawings"].get("associations", {}).get("data", {"variable": []})
+    if variable in drawn["variable"]:
+        at = drawn["variable"].index(variable)
+        effect.append(interval(drawn["effect"][at]))
+        p.append(_p_of(drawn["p"][at]))
+    for stored in files.clinical.get("associations", []):
+        if stored["variable"] == variable:
+            effect.append(interval(stored["effect"]))
+            p.append(_p_of(stored["p"]))
+    scores = {}
+    if files.summary.get("settings") and ["participants.diagnosis", variable] in files.summary["settings"]:
+        agreement = files.metrics.get("agreement_with_diagnosis") or {}
+        scores = {name: interval(value) for name, value in agreement.items() if name in SCORES}
+    return both(*effect), both(*p), test, scores
+
+
+def _p_of(value: Any) -> Interval:
+    """A stored p-value: those below 0.001 may stand for all of them."""
+    low, high = interval(value)
+    return (0.0, 0.001) if high < 0.001 and len(str(value)) <= 6 else (low, high)
+
+
+def attack_counts(files: Published) -> Attack:
+    """Solve for the hidden counts of all tables."""
+    result = Attack()
+    for _, table in crossed(files):
+        for found in solved(table):
+            result.add(found)
+    return result
+
+
+def solved(table: Crossed) -> list[bool | None]:
+    """For each hidden count, whether fewer values remain than enough; None if the search did not end."""
+    hidden = table.hidden
+    if not len(hidden):
+        return []
+    tables, complete = enumerated(table)
+    if not complete:
+        tables = np.concatenate([tables, walked(table, tables)])
+    agreeing = tables[agrees(table, tables)]
+    answers: list[bool | None] = []
+    for i, j in hidden:
+        remain = len(np.unique(agreeing[:, i, j]))
+        few = remain < ENOUGH and remain < min(ENOUGH, _allowed(table, int(i), int(j)))
+        answers.append(False if not few else True if complete and remain else None)
+    return answers
+
+
+def _allowed(table: Crossed, i: int, j: int) -> int:
+    """Values of a count that the totals and bounds allow, if every count were hidden."""
+    shown = table.low == table.high
+    low = np.where(shown, 11, table.low).ravel()
+    high = np.where(shown, 10**6, table.high).ravel()
+    at = np.arange(shown.size).reshape(shown.shape)
+    lines = np.array([np.isin(at.ravel(), line) for line in (*at, *at.T)], dtype=float)
+    return _span(np.column_stack([low, high]), lines, np.vstack([table.rows, table.columns]), int(at[i, j]))
+
+
+def enumerated(table: Crossed, most: int = MOST_TABLES) -> tuple[Array, bool]:
+    """All tables within the bounds and totals, and whether these are all."""
+    cells = [tuple(at) for at in table.hidden.tolist()]
+    shown = np.where(table.low < table.high, 0, table.low)
+    rows, columns = shown.sum(axis=1).tolist(), shown.sum(axis=0).tolist()
+    low, high = table.low.tolist(), table.high.tolist()
+    row_ends, column_ends = table.rows.tolist(), table.columns.tolist()
+    least_after, most_after = (_after(table, ends) for ends in (table.low, table.high))
+    values, found, steps = [0] * len(cells), [], 0
+
+    def place(at: int) -> bool:
+        nonlocal steps
+        steps += 1
+        if len(found) >= most or steps > 20 * most:
+            return False
+        if at == len(cells):
+            found.append(tuple(values))
+            return True
+        i, j = cells[at]
+        (row_least, column_least), (row_most, column_most) = least_after[at], most_after[at]
+        largest = min(
+            high[i][j],
+            row_ends[i][1] - rows[i] - row_least,
+            column_ends[j][1] - columns[j] - column_least,
+        )
+        least = max(
+            low[i][j],
+            row_ends[i][0] - rows[i] - row_most,
+            column_ends[j][0] - columns[j] - column_most,
+        )
+        for value in range(least, largest + 1):
+            values[at] = value
+            rows[i] += value
+            columns[j] += value
+            fine = place(at + 1)
+            rows[i] -= value
+            columns[j] -= value
+            if not fine:
+                return False
+        return True
+
+    complete = place(0)
+    tables = np.repeat(shown[None], len(found), axis=0)
+    tables[:, table.hidden[:, 0], table.hidden[:, 1]] = np.array(found, dtype=int).reshape(-1, len(cells))
+    return tables, complete
+
+
+def _after(table: Crossed, ends: Array) -> list[tuple[int, int]]:
+    """For each hidden count, the sum of a bound over those that come later in its row, and in its column."""
+    found = []
+    for i, j in table.hidden.tolist():
+        later = [(a, b) for a, b in table.hidden.tolist() if (a, b) > (i, j)]
+        row = sum(int(ends[a, b]) for a, b in later if a == i)
+        found.append((row, sum(int(ends[a, b]) for a, b in later if b == j)))
+    return found
+
+
+def walked(table: Crossed, tables: Array) -> Array:
+    """Further tables within bounds and totals, by random exchanges; they prove that values are possible."""
+    start = _feasible(table) if not len(tables) else None
+    if start is None and not len(tables):
+        return tables
+    rng = np.random.default_rng(0)
+    moves = _moves(table, rng)
+    if not len(moves):
+        return tables[:0]
+    at = np.repeat(start[None], WALKERS, axis=0) if start is not None else rng.choice(tables, WALKERS)
+    seen = []
+    for _ in range(STEPS):
+        new = at + moves[rng.integers(len(moves), size=WALKERS)] * rng.choice([-1, 1], (WALKERS, 1, 1))
+        fine = ((new >= table.low) & (new <= table.high)).all(axis=(1, 2))
+        for axis, ends in ((2, table.rows), (1, table.columns)):
+            totals = new.sum(axis=axis)
+            fine &= ((totals >= ends[:, 0]) & (totals <= ends[:, 1])).all(axis=1)
+        at = np.where(fine[:, None, None], new, at)
+        seen.append(at)
+    return np.unique(np.concatenate(seen), axis=0)
+
+
+def _moves(table: Crossed, rng: np.random.Generator) -> Array:
+    """Exchanges over two or three rows and columns, and between lines whose totals are hidden."""
+    mask = table.low < table.high
+    moves = []
+    for size, _ in product((2, 3), range(300)):
+        if min(mask.shape) >= size:
+            i, j = rng.permutation(len(mask))[:size], rng.permutation(mask.shape[1])[:size]
+            if mask[i, j].all() and mask[i, np.roll(j, 1)].all():
+                move = np.zeros(mask.shape, dtype=int)
+                move[i, j] += 1
+                move[i, np.roll(j, 1)] -= 1
+                moves.append(move)
+    open_rows, open_columns = (ends[:, 0] < ends[:, 1] for ends in (table.rows, table.columns))
+    for (i, j), (a, b) in product(map(tuple, np.argwhere(mask)), repeat=2):
+        if (j == b and i < a and open_rows[i] and open_rows[a]) or (
+            i == a and j < b and open_columns[j] and open_columns[b]
+        ):
+            move = np.zeros(mask.shape, dtype=int)
+            move[i, j], move[a, b] = 1, -1
+            moves.append(move)
+    return np.array(moves).reshape(-1, *mask.shape)
+
+
+def _feasible(table: Crossed) -> Array | None:
+    """One table within bounds and totals."""
+    shape = table.low.shape
+    at = np.arange(table.low.size).reshape(shape)
+    lines = np.array([np.isin(at.ravel(), line) for line in (*at, *at.T)], dtype=float)
+    bounds = np.vstack([table.rows, table.columns])
+    found = milp(
+        np.zeros(at.size),
+        integrality=np.ones(at.size),
+        bounds=Bounds(table.low.ravel(), table.high.ravel()),
+        constraints=LinearConstraint(lines, bounds[:, 0], bounds[:, 1]),
+    )
+    return None if found.x is None else np.round(found.x).astype(int).reshape(shape)
+
+
+def agrees(table: Crossed, tables: Array) -> Array:
+    """Which tables have the statistics that are published."""
+    if not len(tables):
+        return np.zeros(0, dtype=bool)
+    inner = tables[:, : table.tested]
+    fine = _within(cramers_v(inner), table.effect)
+    for name, known in table.scores.items():
+        fine &= _within(SCORES[name](inner), known)
+    if table.test == "chi-square":
+        r, c = ((inner.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
+        p = stats.chi2.sf(chi_squares(inner), np.maximum((r - 1) * (c - 1), 1))
+        fine &= _within(p, table.p)
+    elif table.p != (0.0, 1.0):
+        p = fisher(inner[fine])
+        fine[fine] = _within(p, table.p) | np.isnan(p)
+    return fine
+
+
+def fisher(tables: Array) -> Array:
+    """P-values of Fisher's test: the random tables of a fixed seed can be drawn again, for all totals."""
+    p = np.full(len(tables), np.nan)
+    totals = np.hstack([tables.sum(axis=2), tables.sum(axis=1)])
+    groups, which = np.unique(totals, axis=0, return_inverse=True)
+    for group in range(min(len(groups), MOST_TOTALS)):
+        same = which.ravel() == group  # numpy 2.0 returns a column
+        p[same] = _fisher(tables[same])
+    return p
+
+
+def _fisher(tables: Array) -> Array:
+    """P-values of tables with the same totals."""
+    first = tables[0][tables[0].sum(axis=1) > 0][:, tables[0].sum(axis=0) > 0]
+    if first.shape == (2, 2):
+        return np.array([stats.fisher_exact(_filled(table))[1] for table in tables])
+    if min(first.shape) < 2:
+        return np.ones(len(tables))
+    drawing = stats.random_table(first.sum(axis=1), first.sum(axis=0))
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([drawing.rvs(size, random_state=rng) for size in [1000] * 9 + [999]])
+    unlikely = np.sort(special.gammaln(drawn + 1.0).sum(axis=(1, 2)))
+    above = len(unlikely) - np.searchsorted(unlikely, special.gammaln(tables + 1.0).sum(axis=(1, 2)) - 1e-7)
+    return np.asarray((above + 1) / (len(unlikely) + 1))
+
+
+def _filled(table: Array) -> Array:
+    return np.asarray(table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]).reshape(2, 2)
+
+
+def _within(values: Array, known: Interval) -> Array:
+    slack = 1e-9
+    return (values >= known[0] - slack) & (values <= known[1] + slack)
+
+
+def chi_squares(tables: Array) -> Array:
+    """Chi-square of each table."""
+    expected = np.maximum(tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :], 1)
+    return np.asarray(tables.sum(axis=(1, 2)) * ((tables**2 / expected).sum(axis=(1, 2)) - 1.0))
+
+
+def cramers_v(tables: Array) -> Array:
+    """Cramer's V of each table, corrected for its bias."""
+    n = tables.sum(axis=(1, 2))
+    r, c = ((tables.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
+    phi2 = np.maximum(0.0, chi_squares(tables) / n - (r - 1) * (c - 1) / (n - 1))
+    least = np.minimum(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    return np.where(least > 0, np.sqrt(phi2 / np.where(least > 0, least, 1.0)), 0.0)
+
+
+def _ari(tables: Array) -> Array:
+    def pairs(x: Array) -> Array:
+        return x * (x - 1) / 2.0
+
+    same = pairs(tables).sum(axis=(1, 2))
+    rows, columns = pairs(tables.sum(axis=2)).sum(axis=1), pairs(tables.sum(axis=1)).sum(axis=1)
+    chance = rows * columns / pairs(tables.sum(axis=(1, 2)))
+    return np.asarray((same - chance) / np.maximum((rows + columns) / 2.0 - chance, 1e-12))
+
+
+def _nmi(tables: Array) -> Array:
+    n = tables.sum(axis=(1, 2))[:, None]
+    apart = sum(special.entr(tables.sum(axis=axis) / n).sum(axis=1) for axis in (2, 1))
+    joint = special.entr(tables.reshape(len(tables), -1) / n).sum(axis=1)
+    return np.asarray((apart - joint) / np.maximum(apart / 2.0, 1e-12))
+
+
+SCORES = {"ARI": _ari, "NMI": _nmi}
+
+
+# patterns of views
+
+
+def attack_patterns(files: Published) -> Attack:
+    """Solve for the hidden counts of combinations of views."""
+    result = Attack()
+    rows, views = files.rows("patterns"), [row["view"][0] for row in files.rows("views")]
+    if not rows:
+        return result
+    bounds = np.array([count(row["subjects"][0]) for row in rows])
+    bounds[:, 0] = np.maximum(bounds[:, 0], 1)  # a combination that is listed occurs
+    n = int(files.metrics["subjects"])
+    has = np.array([[view not in row["missing views"][0].split(", ") for view in views] for row in rows])
+    totals = np.array([_view_size(files, view) for view in views])
+    for at in np.flatnonzero(bounds[:, 0] < bounds[:, 1]):
+        with_views = _span(bounds, np.vstack([np.ones(len(rows)), has.T]), np.vstack([[n, n], totals]), at)
+        alone = _span(bounds, np.ones((1, len(rows))), np.array([[n, n]]), at)
+        result.add(with_views < min(ENOUGH, alone))
+    return result
+
+
+def _view_size(files: Published, view: str) -> tuple[int, int]:
+    """Subjects who have a view; a round number of a file stands for the numbers around it."""
+    shown = count(next(row["subjects"][0] for row in files.rows("views") if row["view"][0] == view))
+    stored = next((count(row["subjects"]) for row in files.weights if row["view"] == view), shown)
+    is_round = stored[0] % 10 == 0 and shown[0] < shown[1]
+    return shown if is_round or stored[0] < stored[1] else stored
+
+
+def _span(bounds: Array, lines: Array, totals: Array, at: int) -> int:
+    """Number of values between the least and the largest that a count may have."""
+    ends = []
+    for sign in (1.0, -1.0):
+        target = np.zeros(len(bounds))
+        target[at] = sign
+        found = milp(
+            target,
+            integrality=np.ones(len(bounds)),
+            bounds=Bounds(bounds[:, 0], bounds[:, 1]),
+            constraints=LinearConstraint(lines, totals[:, 0], totals[:, 1]),
+        )
+        if found.x is None:
+            return 10**6
+        ends.append(sign * found.fun)
+    return round(ends[1] - ends[0]) + 1
+
+
+# means
+
+
+def attack_means(files: Published) -> Attack:
+    """Solve for the means of clusters that are too small to show, of clinical variables and features."""
+    result = Attack()
+    rows, heads = files.rows("profile"), _clusters(files)
+    sizes = np.array([count(rows[0][head][0]) for head in heads]) if rows else np.zeros((0, 2))
+    for row in rows:
+        if row["value"][0] == "mean (SD)" and " (" in row["all"][0]:
+            variable = row["variable"][0]
+            ours = [other for other in rows if other["variable"][0] == variable]
+            known = next((other for other in ours if other["value"][0] == "known"), None)
+            n = sizes if known is None else np.array([count(known[head][0]) for head in heads])
+            total = count(rows[0]["all"][0] if known is None else known["all"][0])
+            means = [_mean(*row[head]) for head in [*heads, "all"]]
+            small = [j for j, head in enumerate(heads) if row[head][0].startswith("<")]
+            for h in small:
+                explained = _explained(files, variable)
+                result.add(found_mean(means, n, total, _spread(row["all"][0]), explained, h))
+    for found in _hidden_features(files, sizes):
+        result.add(found)
+    return result
+
+
+def _clusters(files: Published) -> list[str]:
+    """Columns of the profile for clusters."""
+    return [
+        head for head in files.tables.get("profile", {"heads": []})["heads"] if head.startswith("cluster")
+    ]
+
+
+def _mean(text: str, key: str | None) -> Interval:
+    """A shown mean; the sort key may have more digits."""
+    if text[:1] in "<≥h":
+        return ANY
+    return both(interval(text.split(" (")[0]), interval(key))
+
+
+def _spread(text: str) -> float:
+    return float(text.split("(")[1].rstrip(")"))
+
+
+def _explained(files: Published, variable: str) -> Interval:
+    """Eta squared of a variable, from any file."""
+    severity = ((files.metrics.get("design") or {}).get("severity") or {}).get(variable)
+    return both((0.0, 1.0), interval(severity))
+
+
+def _hidden_features(files: Published, sizes: Array) -> Iterator[bool]:
+    """Z-scores of features in small clusters; their mean over all subjects is 0."""
+    n = int(files.metrics["subjects"])
+    small = [j for j in range(len(sizes)) if sizes[j, 1] < 11]
+    for name in (name for name in files.tables if re.fullmatch(r"features-\d+", name)):
+        for row in files.rows(name)[:10]:
+            means = [_mean(*cell) for head, cell in row.items() if head.endswith("(SD)")]
+            if len(means) == len(sizes):
+                known = [*(ANY if mean == (-np.inf, np.inf) else mean for mean in means), (0.0, 0.0)]
+                yield from (found_mean(known, sizes, (n, n), 1.0, (0.0, 1.0), h) for h in small)
+
+
+def found_mean(
+    means: list[Interval], n: Array, total: tuple[int, int], spread: float, explained: Interval, h: int
+) -> bool:
+    """Whether a hidden mean is known to half a standard deviation; `means` ends with that of all subjects.
+
+    Shifts d from the mean of all, in standard deviations, have ``sum n d = 0`` and, as far as eta squared is
+    known, ``sum n d^2 = eta^2 N``, whatever sizes are possible.
+    """
+    hidden = [j for j, mean in enumerate(means[:-1]) if mean == ANY]
+    if not spread > 0 or h not in hidden or len(hidden) > 2:
+        return False
+    middle = np.array([sum(mean) / 2.0 if mean != ANY else 0.0 for mean in means])
+    half = max((mean[1] - mean[0]) / 2.0 for mean in means if mean != ANY) / spread
+    shifts = (middle[:-1] - middle[-1]) / spread
+    shifts[hidden] = 0.0
+    grid, left = np.linspace(-6.0, 6.0, 2401), np.zeros(2401, dtype=bool)
+    for sizes in _possible_sizes(n, total, h):
+        rest, slack = -float(sizes @ shifts), 2.0 * half * sizes.sum() + 1e-6
+        if len(hidden) == 1:
+            left |= np.abs(sizes[h] * grid - rest) <= slack + 0.0025 * sizes[h]
+            continue
+        other = next(j for j in hidden if j != h)
+        second = (rest - sizes[h] * grid) / max(sizes[other], 1)
+        between = sizes[h] * grid**2 + sizes[other] * second**2 + sizes @ shifts**2
+        fine = np.abs(second) <= 4.0 + slack / max(sizes[other], 1)
+        fine &= between >= explained[0] * sizes.sum() - 4.0 * slack
+        left |= fine & (between <= explained[1] * sizes.sum() + 4.0 * slack)
+    return bool(0.0 < left.sum() * (grid[1] - grid[0]) < SPAN)
+
+
+def _possible_sizes(n: Array, total: tuple[int, int], h: int) -> Iterator[Array]:
+    """Sizes of clusters that agree with their bounds and total; that of one cluster is varied."""
+    open_ = [j for j in range(len(n)) if n[j, 0] < n[j, 1] and j != h]
+    for size in range(max(int(n[h, 0]), 1), min(int(n[h, 1]), 60) + 1):
+        sizes = n[:, 0].astype(float)
+        sizes[h] = size
+        lacking = total[0] - sizes.sum()
+        if open_:
+            sizes[open_] += lacking / len(open_)
+        if open_ or abs(lacking) < 0.5:
+            yield sizes
+
+
+# times
+
+
+def attack_times(files: Published) -> Attack:
+    """Look for times of single events in curves, drawn and stored, and in medians."""
+    result = Attack()
+    data = files.summary["drawings"].get("survival", {}).get("data")
+    if data is None:
+        return result
+    curves = data["curves"]
+    for cluster in sorted(set(curves["cluster"])):
+        times = [t for t, c in zip(curves["time"], curves["cluster"], strict=True) if c == cluster and t > 0]
+        for found in found_times(times):
+            result.add(found)
+    last = max(curves["time"], default=0.0)
+    for steps in drawn_steps(files.svg.get("survival", ""), last):
+        for found in found_times(steps):
+            result.add(found)
+    for row in files.rows("conversion"):
+        text, key = row["median time"]
+        if interval(text) != ANY:
+            step = resolution([float(t) for t in curves["time"] if t > 0])
+            result.add(min(step, 2 * abs(float(key or text) - interval(key or text)[0])) < MONTH)
+    return result
+
+
+def found_times(times: list[float]) -> list[bool]:
+    """For each step of a curve, whether its time is known to a month."""
+    return [resolution(times) < MONTH] * len(times)
+
+
+def resolution(times: list[float]) -> float:
+    """The spacing of the grid that all times are on; 0 if they are on none.
+
+    >>> resolution([0.5, 1.0, 2.0]), resolution([0.218901, 0.332902, 0.50015])
+    (0.5, 0.0)
+    """
+    if not times:
+        return np.inf
+    gaps = np.diff(np.unique([0.0, *times]))
+    step = float(gaps[gaps > 1e-3].min(initial=np.inf))
+    ratios = gaps[gaps > 1e-3] / step
+    return step if np.abs(ratios - np.round(ratios)).max(initial=0.0) < 0.04 else 0.0
+
+
+def drawn_steps(svg: str, last: float) -> list[list[float]]:
+    """Times of the steps of the curves that are drawn, from their path; the longest curve ends at `last`."""
+    ways = []
+    for path in re.findall(r'<path [^>]*?\bd="([^"]*)"[^>]*?>', svg):
+        points = np.array(re.findall(r"[ML] (-?[\d.]+) (-?[\d.]+)", path), dtype=float)
+        if len(points) > 4 and "Z" not in path.upper():
+            flat = np.abs(np.diff(points, axis=0)) < 0.02
+            if flat.any(axis=1).all():
+                ways.append(np.unique(points[:, 0].round(1)))
+    if not ways:
+        return []
+    start, end = min(way[0] for way in ways), max(way[-1] for way in ways)
+    scale = last / max(end - start, 1e-9)
+    return [[float(x) for x in (way - start) * scale if x > 1e-6] for way in ways]
+
+
+ATTACKS = {
+    "counts": attack_counts,
+    "patterns": attack_patterns,
+    "means": attack_means,
+    "times": attack_times,
+}
+
+
+def attack(folder: Path) -> dict[str, Attack]:
+    """All attacks on the published files of a run."""
+    files = Published.of(folder)
+    return {name: function(files) for name, function in ATTACKS.items()}

@@ -1,0 +1,305 @@
+"""How often clusters are found where there are none, and where there are some.
+
+    python benchmarks/calibration.py [--runs 500] [--families "Gaussian;uniform;..."] [--rules fit,choose_k]
+        [--first-seed 1000] [--minutes M] [--out FILE] [--json FILE] [--quick]
+
+Each run of a family without clusters simulates 50 to 500 samples in 1 to 4 views of 3 to 40 features, and
+asks both rules: `cluster_evidence` at 2 to 5 clusters, as after every fit of a study (fit), and `choose_k` at
+its defaults (choose_k). Neither should find clusters in more than 5 % of the runs of any family. Planted
+clusters at several separations give the power. Runs are added to the file of --out, which an interrupted
+command goes on with. Seeds below 1000 served to set the rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta, norm
+from sklearn.base import clone
+
+import viewloom as vl
+from viewloom.evaluation.selection.evidence import (
+    CLUSTERS,
+    LEAST_STABILITY,
+    TWINS,
+    UNSTABLE,
+    evidence_units,
+    judge,
+    judged_estimator,
+    labels_of,
+    subsamples,
+    weighed,
+)
+from viewloom.evaluation.selection.jobs import Jobs
+from viewloom.evaluation.selection.number import beside_twins, recommend
+from viewloom.evaluation.selection.search import base_model
+from viewloom.evaluation.selection.stability import pairwise_ari
+from viewloom.evaluation.twins import Twins
+from viewloom.runtime.threads import one_thread
+
+Array = np.ndarray
+Record = dict[str, Any]
+MOST_WRONG = 0.05
+SEPARATIONS = (1.0, 2.0, 3.0, 4.0, 6.0)  # between centres, in standard deviations within clusters
+POWER_SAMPLES, POWER_VIEWS, POWER_FEATURES, POWER_CLUSTERS = 150, 2, 10, 3
+NUMBERS, SUBSAMPLES, SHARE, NUMBER_TWINS = range(2, 9), 10, 0.8, 20  # defaults of `choose_k`
+ALL = "all families"
+LD_BLOCK = 5  # neighbouring variants that are correlated
+
+
+def correlated(rng: np.random.Generator, n: int, d: int) -> Array:
+    """Gaussian columns with three common factors, which views share."""
+    L = rng.standard_normal((d, 3))
+    L *= rng.uniform(0.4, 0.9) / np.linalg.norm(L, axis=1, keepdims=True)
+    rest = np.sqrt(1.0 - (L**2).sum(axis=1))
+    return rng.standard_normal((n, 3)) @ L.T + rest * rng.standard_normal((n, d))
+
+
+def one_factor(rng: np.random.Generator, n: int, d: int) -> Array:
+    """Gaussian columns with one common factor: a long cloud."""
+    loading = rng.uniform(0.4, 0.9, d)
+    return rng.standard_normal((n, 1)) * loading + np.sqrt(1.0 - loading**2) * rng.standard_normal((n, d))
+
+
+def joint_t3(rng: np.random.Generator, n: int, d: int) -> Array:
+    """A multivariate t distribution: samples are extreme in all columns together."""
+    return correlated(rng, n, d) / np.sqrt(rng.chisquare(3, (n, 1)) / 3.0)
+
+
+def genotypes(rng: np.random.Generator, n: int, d: int) -> Array:
+    """Numbers of minor alleles, in blocks of linkage disequilibrium."""
+    blocks = -(-d // LD_BLOCK)
+    threshold = norm.ppf(np.repeat(rng.uniform(0.05, 0.5, blocks), LD_BLOCK)[:d])
+    r = rng.uniform(0.3, 0.9)
+    counts = np.zeros((n, d))
+    for _ in range(2):  # chromosomes
+        shared = np.repeat(rng.standard_normal((n, blocks)), LD_BLOCK, axis=1)[:, :d]
+        counts += np.sqrt(r) * shared + np.sqrt(1.0 - r) * rng.standard_normal((n, d)) < threshold
+    return counts
+
+
+def poisson(rng: np.random.Generator, n: int, d: int) -> Array:
+    """Counts."""
+    return rng.poisson(rng.uniform(0.5, 5.0, d), (n, d)).astype(float)
+
+
+FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "Gaussian": correlated,
+    "one factor": one_factor,
+    "t3, independent": lambda rng, n, d: rng.standard_t(3, (n, d)),
+    "t3, joint": joint_t3,
+    "lognormal, independent": lambda rng, n, d: rng.lognormal(size=(n, d)),
+    "lognormal, correlated": lambda rng, n, d: np.exp(correlated(rng, n, d)),
+    "exponential, independent": lambda rng, n, d: rng.exponential(size=(n, d)),
+    "exponential, correlated": lambda rng, n, d: -norm.logsf(correlated(rng, n, d)),
+    "uniform": lambda rng, n, d: rng.uniform(size=(n, d)),
+    "SNP genotypes": genotypes,
+    "Poisson": poisson,
+}
+
+
+def without_clusters(family: str, seed: int, most: int) -> tuple[vl.Views, int]:
+    """Views of a family, and a number of clusters to ask for."""
+    rng = np.random.default_rng(seed)
+    n = int(np.exp(rng.uniform(np.log(50), np.log(most))))
+    sizes = rng.integers(3, 41, rng.integers(1, 5))
+    X = FAMILIES[family](rng, n, int(sizes.sum()))
+    parts = np.split(X, np.cumsum(sizes)[:-1], axis=1)
+    return vl.Views(parts), int(rng.integers(2, 6))
+
+
+def planted(separation: float, seed: int) -> tuple[vl.Views, int]:
+    """Clusters whose centres are equally far from each other, in every view."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(POWER_CLUSTERS, size=POWER_SAMPLES)
+    blocks = []
+    for _ in range(POWER_VIEWS):
+        axes = np.linalg.qr(rng.standard_normal((POWER_FEATURES, POWER_CLUSTERS)))[0].T
+        noise = rng.standard_normal((POWER_SAMPLES, POWER_FEATURES))
+        blocks.append(axes[y] * separation / np.sqrt(2.0) + noise)
+    return vl.Views(blocks), POWER_CLUSTERS
+
+
+def by_fit(views: vl.Views, k: int, seed: int) -> Record:
+    """The verdict after a fit, that of `cluster_evidence`; it needs no twins where subsamples disagree."""
+    units = evidence_units(vl.KernelMultiviewNMF(k, random_state=seed), views, TWINS, seed)
+    data = judge(*units.pop("data"))
+    if data and data["stability"] < LEAST_STABILITY:
+        return {"found": False, "verdict": UNSTABLE, "stable": data["stability"]}
+    found = weighed([data, *(judge(*unit) for unit in units.values())])
+    stable = float(found.table.loc["stability", "data"])
+    return {"found": found.verdict == CLUSTERS, "verdict": found.verdict, "gap": found.gap, "stable": stable}
+
+
+def by_number(views: vl.Views, k: int, seed: int) -> Record:
+    """The number that `choose_k` recommends, if any.
+
+    A number of clusters whose subsamples disagree is never clear: it needs no twins, and no other measures.
+    """
+    model = judged_estimator(base_model(None, None, seed), seed)
+    parts = subsamples(len(views), SUBSAMPLES, SHARE, np.random.default_rng(seed))
+    jobs = Jobs(None, None, lambda _: None)
+    jobs.records = {f"k={c}": _data(clone(model).set_params(n_clusters=c), views, parts) for c in NUMBERS}
+    stable = [c for c in NUMBERS if np.mean(jobs.records[f"k={c}"]["stability"]) >= LEAST_STABILITY]
+    if not stable:
+        return {"found": False, "recommended": None, "planted": k}
+    found = recommend(beside_twins(jobs, stable, model, Twins(views), SHARE, NUMBER_TWINS, seed))
+    return {"found": found is not None, "recommended": found, "planted": k}
+
+
+def _data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -> Record:
+    """What the recommendation needs of one number of clusters; other measures of the table are left out."""
+    models = [clone(model).fit(views[rows]) for rows in parts]
+    labels = labels_of(models, parts, len(views))
+    unused = {"pac": np.nan, "held_out": [np.nan], "prediction_strength": [np.nan]}
+    return {
+        "stability": pairwise_ari(labels).tolist(),
+        "loss": [fitted.objective_ for fitted in models],
+        **unused,
+    }
+
+
+RULES = {"fit": by_fit, "choose_k": by_number}
+
+
+def units(args: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """Rule, family or separation, and seed of every run, so that an early end leaves like numbers of each."""
+    for seed in range(args.first_seed, args.first_seed + args.runs):
+        for rule in args.rules:
+            yield from ((rule, family, seed) for family in args.families)
+            yield from ((rule, f"separation {separation:g}", seed) for separation in args.separations)
+
+
+def carried_out(rule: str, case: str, seed: int, most: int) -> Record:
+    """One run."""
+    if case.startswith("separation "):
+        views, k = planted(float(case.split()[1]), seed)
+    else:
+        views, k = without_clusters(case, seed, most)
+    began = time.process_time()
+    with warnings.catch_warnings(), one_thread():
+        warnings.simplefilter("ignore")
+        found = RULES[rule](views, k, seed)
+    about = {"rule": rule, "case": case, "seed": seed, "n": len(views), "views": views.n_views, "k": k}
+    return {**about, **found, "seconds": time.process_time() - began}
+
+
+def read(path: Path | None) -> list[Record]:
+    """Runs made earlier; a line that was cut off is left out."""
+    if path is None or not path.exists():
+        return []
+    records = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with suppress(ValueError):
+            records.append(json.loads(line))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    return records
+
+
+def exact_interval(found: int, runs: int) -> tuple[float, float]:
+    """The exact 95 % interval of a share (Clopper and Pearson).
+
+    >>> [round(bound, 3) for bound in exact_interval(0, 50)]
+    [0.0, 0.071]
+    """
+    low = beta.ppf(0.025, found, runs - found + 1) if found else 0.0
+    high = beta.ppf(0.975, found + 1, runs - found) if found < runs else 1.0
+    return float(low), float(high)
+
+
+def rates(records: list[Record]) -> list[Record]:
+    """Share of runs that found clusters, by rule and case, and over all families."""
+    rows = []
+    for rule in RULES:
+        of_rule = [record for record in records if record["rule"] == rule]
+        cases = {case: [case] for case in dict.fromkeys(record["case"] for record in of_rule)}
+        together = {ALL: [case for case in cases if case in FAMILIES]}
+        for name, parts in {**cases, **together}.items():
+            runs = [record for record in of_rule if record["case"] in parts]
+            rows += [_rate(rule, name, runs)] if runs else []
+    return rows
+
+
+def _rate(rule: str, case: str, runs: list[Record]) -> Record:
+    found = sum(record["found"] for record in runs)
+    low, high = exact_interval(found, len(runs))
+    row = {"rule": rule, "case": case, "runs": len(runs), "found": found, "share": found / len(runs)}
+    return {**row, "low": low, "high": high, "right": _right(runs)}
+
+
+def _right(runs: list[Record]) -> int | None:
+    """Runs in which the planted number is recommended."""
+    if "recommended" not in runs[0]:
+        return None
+    return sum(record["recommended"] == record["planted"] for record in runs)
+
+
+def printed(rows: list[Record]) -> None:
+    """Both tables."""
+    for title, planted_ones in (("Clusters found where there are none", False), ("Power", True)):
+        print(f"\n{title}\n{'rule':<10}{'case':<26}{'runs':>6}{'found':>7}{'share':>8}  exact 95 % interval")
+        for row in rows:
+            if row["case"].startswith("separation") is planted_ones:
+                right = f"  right number {row['right']}" if planted_ones and row["right"] is not None else ""
+                interval = f"{row['low']:.1%} to {row['high']:.1%}"
+                counts = f"{row['runs']:>6}{row['found']:>7}{row['share']:>8.1%}"
+                print(f"{row['rule']:<10}{row['case']:<26}{counts}  {interval}{right}")
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """Options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=500, help="of each family and separation")
+    parser.add_argument("--families", default=";".join(FAMILIES), help="separated by semicolons")
+    parser.add_argument("--rules", default=",".join(RULES))
+    parser.add_argument("--separations", default=",".join(f"{s:g}" for s in SEPARATIONS))
+    parser.add_argument("--first-seed", type=int, default=1000)
+    parser.add_argument("--most", type=int, default=500, help="largest number of samples")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no run after this time")
+    parser.add_argument("--out", type=Path, help="file of runs, to which new ones are added")
+    parser.add_argument("--json", type=Path, help="write both tables to this file")
+    parser.add_argument("--quick", action="store_true", help="one run of two families and one separation")
+    args = parser.parse_args(argv)
+    if args.quick:
+        args.runs, args.families, args.separations, args.most = 1, "Gaussian;SNP genotypes", "6", 60
+    args.families = [name.strip() for name in args.families.split(";") if name.strip()]
+    args.separations = [float(value) for value in args.separations.split(",") if value]
+    args.rules = args.rules.split(",")
+    for name in [*args.families, *args.rules]:
+        if name not in {**FAMILIES, **RULES}:
+            parser.error(f"no family or rule {name}; families: {'; '.join(FAMILIES)}; rules: fit, choose_k")
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Make the runs that are missing, and print both tables."""
+    args = parse(argv)
+    records = read(args.out)
+    done = {(record["rule"], record["case"], record["seed"]) for record in records}
+    end = time.monotonic() + 60.0 * args.minutes
+    for unit in units(args):
+        if unit not in done and time.monotonic() < end:
+            records.append(carried_out(*unit, args.most))
+            if args.out:
+                with args.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(records[-1]) + "\n")
+    rows = rates(records)
+    printed(rows)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    wrong = [row for row in rows if not row["case"].startswith("separation") and row["low"] > MOST_WRONG]
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

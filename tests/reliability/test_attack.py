@@ -1,0 +1,142 @@
+"""An outsider with the published files of a run finds no hidden number; with those of a leaky run, many."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import attack as studies
+from attacker import Crossed, attack, enumerated, found_mean, interval, resolution, solved
+
+SMALL = 11
+SEEDS = (0, 5)  # the first has a small cluster, the second rare combinations of views
+COUNTS = {"subjects", "cluster_sizes", "controls_placed", "at_risk", "heights"}  # keys of counts of subjects
+PRIVATE = {"labels.csv", "model.safetensors"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run folders of random studies."""
+    folders = []
+    for seed in SEEDS:
+        folder = tmp_path_factory.mktemp("study")
+        studies.run(studies.write_study(folder, seed), folder / "run")
+        folders.append(folder / "run")
+    return folders
+
+
+def test_no_hidden_number_is_found(runs):
+    found = [attack(run) for run in runs]
+    assert all(sum(one[name].tried for one in found) > 0 for name in ("counts", "patterns", "means", "times"))
+    assert not [(name, one) for each in found for name, one in each.items() if one.found]
+
+
+def test_the_attacks_work_on_files_as_they_were():
+    """Six digits, exact steps of curves, and no second mean hidden."""
+    found = studies.attacked(0, leaks=True)
+    assert found["counts"].found > found["counts"].tried / 3
+    assert found["means"].found == found["means"].tried > 0
+    assert found["times"].found == found["times"].tried > 0
+
+
+def numbers(content, name=""):
+    """Every number of nested content, with the key that it is under."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from numbers(value, key)
+    elif isinstance(content, list):
+        for value in content:
+            yield from numbers(value, name)
+    elif isinstance(content, (int, float)) and not isinstance(content, bool):
+        yield name, content
+
+
+def is_coarse(value):
+    """At most three significant digits, or two decimals."""
+    return float(f"{value:.3g}") == value or round(value, 2) == value
+
+
+@pytest.mark.parametrize("name", ["summary.json", "metrics.json", "clinical.json"])
+def test_published_numbers_have_few_digits_and_are_no_small_counts(runs, name):
+    """Whatever is added to a report or file: its numbers pass through the same rules, or this fails."""
+    for run in runs:
+        content = json.loads((run / name).read_text(encoding="utf-8"))
+        content.pop("figures", None)
+        for part in ("settings", "seed", "format"):
+            content.get("summary", content).pop(part, None)
+        told = list(numbers(content))
+        assert told
+        assert not [(key, value) for key, value in told if not is_coarse(value)]
+        assert not [(key, value) for key, value in told if key in COUNTS and 0 < value < SMALL]
+
+
+def test_sort_keys_are_what_is_shown(runs):
+    for run in runs:
+        summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))["summary"]
+        for table in summary["tables"]:
+            cells = [cell for row in table["rows"] for cell in row if cell["value"] is not None]
+            for cell in cells:
+                text = cell["text"].split(" (")[0].replace("\N{MINUS SIGN}", "-")
+                assert not re.fullmatch(r"-?[\d.]+", text) or float(text) == cell["value"]
+
+
+def test_tables_of_files_have_few_digits(runs):
+    for path in (path for run in runs for path in run.glob("*.csv") if path.name not in PRIVATE):
+        _, *lines = path.read_text(encoding="utf-8").splitlines()
+        values = [cell for line in lines for cell in line.split(",") if re.fullmatch(r"-?[\d.e-]+", cell)]
+        assert all(is_coarse(float(value)) for value in values), path.name
+
+
+def test_positions_in_drawings_are_rounded(runs):
+    page = (runs[0] / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r'\bd="[^"]*\d\.\d{3}', page)
+
+
+def test_what_is_private_is_listed_and_readable_by_its_owner_only(runs):
+    for run in runs:
+        about = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        assert set(about["private"]) == PRIVATE
+        assert {path.name for path in run.iterdir() if path.stat().st_mode & 0o077 == 0} == PRIVATE
+
+
+class TestAttacker:
+    """The solver finds what can be found, and no more."""
+
+    @staticmethod
+    def crossed(low, high, rows, columns, effect=(-np.inf, np.inf)):
+        ends = (np.array([line, line]).T for line in (rows, columns))
+        return Crossed(np.array(low), np.array(high), *ends, len(rows), effect, (0.0, 1.0), "", {})
+
+    def test_enumerates_all_tables(self):
+        low, high = [[0, 0], [0, 0]], [[10, 99], [99, 10]]
+        tables, complete = enumerated(self.crossed(low, high, [12, 13], [14, 11]))
+        naive = [a for a in range(11) if 0 <= 14 - a <= 99 and 0 <= 13 - (14 - a) <= 10 and 12 - a <= 99]
+        assert complete
+        assert sorted(tables[:, 0, 0].tolist()) == naive
+
+    def test_finds_a_count_by_its_effect(self):
+        from attacker import cramers_v
+
+        table = np.array([[30, 4], [12, 20]])
+        bounds = [[11, 0], [11, 11]], [[99, 10], [99, 99]]
+        exact = interval(float(f"{cramers_v(table[None])[0]:.6g}"))
+        assert solved(self.crossed(*bounds, [34, 32], [42, 24])) == [False] * 4
+        assert solved(self.crossed(*bounds, [34, 32], [42, 24], exact)) == [True] * 4
+
+    def test_finds_a_mean_by_those_of_the_others(self):
+        sizes = np.array([[40, 40], [30, 30], [5, 5]])
+        everything = (-np.inf, np.inf)
+        first, second, all_ = (24.9999, 25.0001), (27.9999, 28.0001), (25.9999, 26.0001)
+        shown, both = [first, second, everything, all_], [first, everything, everything, all_]
+        assert found_mean(shown, sizes, (75, 75), 2.0, (0.0, 1.0), 2)
+        assert not found_mean(both, sizes, (75, 75), 2.0, (0.0, 1.0), 2)
+        assert found_mean(both, sizes, (75, 75), 2.0, (0.4, 0.401), 2)
+
+    def test_tells_a_grid_from_times_of_subjects(self):
+        assert resolution([0.5, 1.0, 1.5, 3.0]) == 0.5
+        assert resolution([0.2189, 0.3329, 0.5001, 0.7]) == 0.0
