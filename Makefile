@@ -8,7 +8,6 @@ BIN := .venv/bin
 demo: .venv/installed ## run the main job on built-in data and write figures
 	$(BIN)/viewloom demo --output demo-output
 
-test bench: export OMP_NUM_THREADS ?= 1  # tests run side by side; baselines of others do not limit themselves
 test: .venv/installed lint ## everything that CI runs
 	sh scripts/install-chromium.sh
 	$(BIN)/pytest -n 2 --dist loadfile
@@ -34,6 +33,7 @@ docs: .venv/installed ## the documentation site, in docs/_build/html; no network
 	python=$$(sh scripts/find-python.sh $(if $(PYTHON),"$(PYTHON)")) && "$$python" -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet -e ".[dev]"
+	$(BIN)/pip install --quiet --no-deps "axe-playwright-python>=0.1.8"  # for its copy of axe-core; playwright is not used
 	touch $@
 
 clean:

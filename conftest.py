@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+# Tests run side by side, and some call libraries that do not limit themselves. Set before numpy is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")  # examples draw figures; no window is opened
 
 

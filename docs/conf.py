@@ -8,8 +8,7 @@ from shutil import copyfile
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-# programs that the gallery and the notebook start compute with one thread, and keep no cache
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# programs that the gallery and the notebook start keep no cache
 os.environ.setdefault("MPLCONFIGDIR", tempfile.mkdtemp(prefix="viewloom-docs-"))
 
 import viewloom  # noqa: E402

@@ -35,6 +35,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
+AXE = "axe-playwright-python>=0.1.8"  # for its copy of axe-core, without playwright
 QUICK = [
     *("tests/cli/test_commands.py", "tests/data/test_views.py"),
     *("tests/models/test_kernel_nmf.py", "tests/models/test_persistence.py"),
@@ -43,7 +44,7 @@ QUICK = [
 ]
 MINORS = range(11, 16)  # of Python 3
 NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
-OLD = ("plot", "study", "dask", "data", "stats")
+OLD = ("plot", "study", "dask", "data", "stats", "paper", "app")
 # anndata does not allow what make test installs
 TESTS = {"omics": "tests/study/readers/test_readers_anndata.py"}
 
@@ -54,6 +55,13 @@ CHECKS = {
 from typer.testing import CliRunner
 from viewloom.cli import app
 for command in ("simulate study", "check study/study.toml", "fit study/study.toml --output run"):
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code == 0, result.output
+""",
+    "paper": """
+from typer.testing import CliRunner
+from viewloom.cli import app
+for command in ("simulate study", "fit study/study.toml --output run", "paper run --format svg"):
     result = CliRunner().invoke(app, command.split())
     assert result.exit_code == 0, result.output
 """,
@@ -72,6 +80,15 @@ import faiss, numpy as np, zarr
 zarr.save("a.zarr", np.asarray(v.blocks[0]))
 vl.KernelMultiviewNMF(3, factored=20).fit({"a": "a.zarr", "b": v.blocks[1]})
 """,
+    "genetics": """
+import numpy as np, pgenlib
+from viewloom.study.readers import FORMATS
+with pgenlib.PgenWriter(b"g.pgen", 3, variant_ct=1, nonref_flags=False) as file:
+    file.append_biallelic(np.array([0, 1, 2], dtype=np.int8))
+open("g.psam", "w").write("#IID\\na\\nb\\nc\\n")
+open("g.pvar", "w").write("#CHROM\\tPOS\\tID\\tREF\\tALT\\n1\\t9\\trs1\\tA\\tG\\n")
+assert FORMATS["pgen"]("g.pgen")["rs1_G"].tolist() == [0, 1, 2]
+""",
     "omics": FIT
     + """
 import numpy as np, scipy.sparse as sp
@@ -85,12 +102,40 @@ for i in (10, 59):
     assert (found["atac"][[i]].toarray() == atac[found.ids[i]].X.toarray()).all()
 vl.KernelMultiviewNMF(3).fit(found)
 """,
+    "files": """
+import pandas as pd, pyreadstat, rdata, python_calamine
+from viewloom.study.readers.tables import read_table
+frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, 2.5], "y": [3.0, 4.0]})
+pyreadstat.write_sav(frame, "t.sav")
+rdata.write_rds("t.rds", frame.astype({"id": pd.StringDtype("python")}))
+for name in ("t.sav", "t.rds"):
+    assert read_table(name, id="id")["x"].tolist() == [1.5, 2.5]
+""",
+    "images": """
+import nibabel, numpy as np
+from viewloom.study.readers import FORMATS
+for name, values in (("sub-1", np.full((2, 2, 2), 1.5)), ("atlas", np.ones((2, 2, 2), dtype=np.uint8))):
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), f"{name}.nii.gz")
+frame = FORMATS["nifti"](["sub-1.nii.gz"], atlas_image="atlas.nii.gz", cache=False)
+assert frame.loc["sub-1", "region_1"] == 1.5
+""",
     "stats": """
 import numpy as np
 from viewloom.clinical import slopes
 ids, time = np.repeat(np.arange(60), 3), np.tile([0.0, 1.0, 2.0], 60)
 noise = np.random.default_rng(0).normal(0, 0.5, 180)
 assert slopes(ids % 2, ids, time, 28 - (ids % 2) * time + noise).p < 0.001
+""",
+    "app": """
+import re, subprocess, sys, urllib.request
+command = [sys.executable, "-m", "viewloom", "app", ".", "--no-browser", "--quiet"]
+server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+link = server.stdout.readline().strip()
+browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+browser.open(link)
+assert b"Start a study" in browser.open(re.match("(.*)/open", link)[1] + "/").read()
+server.terminate()
+assert server.wait(60) == 0
 """,
     "data": "import viewloom as vl; print(vl.datasets.load_ad_csf().views)",
 }  # fmt: skip
@@ -185,6 +230,7 @@ def oldest(folder: Path) -> Iterator[str]:
     needed = [*project["dependencies"], *(line for name in OLD for line in optional[name])]
     pins = [line.replace(">=", "==") for line in needed if not line.startswith("viewloom")]
     programs = environment(folder, f"viewloom[{','.join(OLD)}] @ {wheel(folder)}", *pins, *TESTED_WITH)
+    run(programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", AXE, cwd=folder)
     ignored = [f"--ignore={name}" for name in NEWEST_ONLY]
     suite = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *ignored, "tests"]
     run(programs / "pytest", *suite, cwd=ROOT)
