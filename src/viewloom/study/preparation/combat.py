@@ -79,7 +79,8 @@ def fit_combat(X: Array, site: Array, covariates: Array) -> Combat:
     mean, slopes, spread, varies, gamma, variance = (
         np.concatenate(found, axis=-1) for found in zip(*parts, strict=True)
     )
-    effects_of = [_shrunk(*moments, varies) for moments in zip(sizes, gamma, variance, strict=True)]
+    moments = zip(sizes.tolist(), gamma, variance, strict=True)
+    effects_of = [_shrunk(n, shift_of, variance_of, varies) for n, shift_of, variance_of in moments]
     shift, scale = (np.array(found) for found in zip(*effects_of, strict=True))
     return Combat(mean, slopes, spread, shift, scale, varies)
 
