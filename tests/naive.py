@@ -218,12 +218,12 @@ def side_by_side(blocks, rows, n, weights):
 
 
 def combined_graph(graphs, rows, n, weights, fused):
-    """``M = 3/4 sum_a w_a S_a + 1/4 S_fused``, before it is normalised."""
-    M = 0.25 * fused
+    """``M = 0.6 sum_a w_a S_a + 0.4 S_fused``, before it is normalised."""
+    M = 0.4 * fused
     for S, where, w in zip(graphs, rows, weights, strict=True):
         for i, p in enumerate(where):
             for j, q in enumerate(where):
-                M[p, q] += 0.75 * w * S[i, j]
+                M[p, q] += 0.6 * w * S[i, j]
     return M
 
 

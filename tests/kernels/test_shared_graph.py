@@ -323,7 +323,7 @@ class TestSharedGraph:
         for a, X in enumerate(blocks):
             _, scale, degrees = naive.neighbour_graph(X, 6)
             W += (
-                0.75
+                0.6
                 * found.reliability.weights[a]
                 * np.array([naive.neighbour_edges(x, X, 6, scale, degrees) for x in new[a]])
             )
@@ -336,7 +336,7 @@ class TestSharedGraph:
         _, scale, degrees = naive.neighbour_graph(side, 6)
         fused = np.array([naive.neighbour_edges(x, side, 6, scale, degrees) for x in np.hstack(moved)])
         alone = found.cross(crosses, dict.fromkeys(crosses, np.arange(n)), n, fuse=False)
-        for edges, M in ((W + 0.25 * fused, cross.M), (W / 0.75, alone.M)):
+        for edges, M in ((W + 0.4 * fused, cross.M), (W / 0.6, alone.M)):
             expected = [[e[j] / np.sqrt(sum(e) * found.degrees[j]) for j in range(N)] for e in edges]
             assert_allclose(M.toarray() if sp.issparse(M) else M, expected, atol=1e-9)
 

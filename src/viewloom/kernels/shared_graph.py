@@ -23,7 +23,8 @@ from viewloom.kernels.votes import provisional_clusters, shared_votes
 from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
-FUSED = 0.25  # share of the graph of the concatenated features
+FUSED = 0.4  # share of the graph of the concatenated features
+EARLIER_FUSED = 0.25  # the same in models that were saved before it was stored with them
 
 LONGEST_WALK = 300.0
 
@@ -70,7 +71,9 @@ class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
 
 @dataclass(frozen=True, eq=False)
 class SharedGraph(
-    Stored, tag="shared_graph", fields=("rows", "n", "graphs", "reliability", "fusion", "fused", "degrees")
+    Stored,
+    tag="shared_graph",
+    fields=("rows", "n", "graphs", "reliability", "fusion", "fused", "degrees", "fused_share"),
 ):
     """One graph over all samples: ``M = (1 - f) sum_a w_a S_a + f S_fused``, normalised.
 
@@ -94,6 +97,8 @@ class SharedGraph(
     fused : FittedKNN or None
         Neighbour graph of the concatenated features.
     degrees : (n,) array
+    fused_share : float
+        ``f``.
     M : sparse matrix or None
         The graph; not needed to place new samples.
     walk : Walk or None
@@ -107,6 +112,7 @@ class SharedGraph(
     fusion: Fusion | None
     fused: FittedKNN | None
     degrees: Array
+    fused_share: float = EARLIER_FUSED
     M: Any = None
     walk: Any = None
 
@@ -126,11 +132,11 @@ class SharedGraph(
             fusion = Fusion.of(geometries, rows, n, weights)
             fused = KNN(shape.n_neighbors).fit(fusion.geometry)
         edges, places = {a: graph.S for a, graph in enumerate(graphs)}, dict(enumerate(rows))
-        W = combined_graph(weights, edges, (places, rows), (n, n), fused and fused.S)
+        W = combined_graph(weights, edges, (places, rows), (n, n), fused and fused.S, FUSED)
         M, degrees = normalised(W)
         walk = shape.walk(M)
         votes = shared_votes(gate, geometries, rows, provisional_clusters(walk.Z, n_clusters))
-        return cls(rows, n, graphs, Reliability(weights, votes), fusion, fused, degrees, M, walk)
+        return cls(rows, n, graphs, Reliability(weights, votes), fusion, fused, degrees, FUSED, M, walk)
 
     def within(self, view: int) -> Any:
         """``M`` restricted to the samples of a view."""
@@ -145,7 +151,8 @@ class SharedGraph(
         fused = None
         if fuse and self.fusion is not None and self.fused is not None:
             fused = self.fused.cross(self.fusion.cross(crosses, rows, n))[0]
-        W = combined_graph(self.reliability.weights, edges, (rows, self.rows), (n, self.n), fused)
+        places = (rows, self.rows)
+        W = combined_graph(self.reliability.weights, edges, places, (n, self.n), fused, self.fused_share)
         own = np.asarray(W.sum(axis=1)).ravel()
         return SharedRows(edges, rows, scale_both_sides(W, own, self.degrees))
 
@@ -156,11 +163,12 @@ def combined_graph(
     places: tuple[dict[int, Array], list[Array]],
     shape: tuple[int, int],
     fused: Any,
+    share: float,
 ) -> Any:
-    """Weighted sum of the edges of all views; `places` are the positions of their rows and columns."""
+    """``(1 - f) sum_a w_a S_a + f S_fused``; `places` are the positions of rows and columns of the views."""
     rows, columns = places
     total = sum(weights[a] * spread(S, rows[a], columns[a], shape) for a, S in edges.items())
-    return total if fused is None else (1.0 - FUSED) * total + FUSED * fused
+    return total if fused is None else (1.0 - share) * total + share * fused
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ class ColumnUpdates:
         edges = {self.view: shared.graphs[self.view].cross(own)[0]}
         both = None if fused is None or shared.fused is None else shared.fused.cross(fused)[0]
         places = ({self.view: every}, shared.rows)
-        W = combined_graph(shared.reliability.weights, edges, places, (m, shared.n), both)
+        W = combined_graph(shared.reliability.weights, edges, places, (m, shared.n), both, shared.fused_share)
         degrees = np.asarray(W.sum(axis=1)).ravel()
         return SharedRows(edges, {self.view: every}, scale_both_sides(W, degrees, shared.degrees))
 

@@ -23,7 +23,7 @@ from viewloom.kernels.diffusion import FittedDiffusion
 from viewloom.kernels.geometry import FEW_ROWS, GramGeometry
 from viewloom.kernels.graphs import FittedKNN, rank_weights
 from viewloom.kernels.neighbours import CLOSE
-from viewloom.kernels.shared_graph import COMPLETE, FUSED, Fusion
+from viewloom.kernels.shared_graph import COMPLETE, Fusion
 from viewloom.models.problem import Problem
 from viewloom.solver.placement import Joint, Part
 from viewloom.solver.shard import ViewMessage
@@ -143,7 +143,7 @@ class CompleteRows:
             fused=Fused.of(shared.fusion, all(len(where) == n for where in rows)),
             edges=Edges.of([*shared.graphs, shared.fused], every, n),
             near=Edges.of([view.graph for view in views], rows, n),
-            mix=np.append((1.0 - FUSED) * shared.reliability.weights, FUSED),
+            mix=np.append((1.0 - shared.fused_share) * shared.reliability.weights, shared.fused_share),
             shared_roots=shared.degrees**-0.5,
             share=np.array([kernel.share for kernel in kernels])[:, None, None],
             extension=_spread_all(extended, rows, n, 0.0),
