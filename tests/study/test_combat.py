@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from viewloom.study.errors import StudyError
-from viewloom.study.preparation.combat import apply_combat, fit_combat, site_effects
+from viewloom.study.preparation.combat import apply_combat, fit_combat, posterior
 from viewloom.study.preparation.splines import knots_of, spline_basis
 
 # first feature of `scanned()`; subjects 0, 15 and 40
@@ -118,8 +118,8 @@ def test_equals_neurocombat_with_a_spline():
 def test_effects_solve_the_equations_of_the_posterior():
     """Equations of Johnson et al. (2007), written out at the answer."""
     Z = np.random.default_rng(1).standard_normal((9, 6)) * np.linspace(0.5, 2, 6) + np.linspace(-1, 1, 6)
-    gamma, delta = site_effects(Z)
     g, v = Z.mean(axis=0), Z.var(axis=0, ddof=1)
+    gamma, delta = posterior(9, g, v)
     m, s2, tau2 = v.mean(), v.var(ddof=1), g.var(ddof=1)
     a, b = (2 * s2 + m**2) / s2, (m * s2 + m**3) / s2
     np.testing.assert_allclose(gamma, (9 * tau2 * g + delta * g.mean()) / (9 * tau2 + delta), rtol=1e-8)
@@ -160,8 +160,7 @@ def test_new_subjects_do_not_depend_on_each_other_and_unknown_sites_stay():
 
 def test_features_that_all_vary_alike():
     """The variance of the variances is zero: the prior is certain, and nothing divides by it."""
-    Z = np.array([[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]])
-    gamma, delta = site_effects(Z)
+    gamma, delta = posterior(3, np.zeros(2), np.ones(2))
     np.testing.assert_allclose(gamma, 0.0, atol=1e-12)
     np.testing.assert_allclose(delta, 1.0)
 

@@ -182,9 +182,6 @@ def compare_methods(
     quiet: Quiet = False,
 ) -> None:
     """Compare baselines, the published form as it is and searched, and ours; takes minutes."""
-    from viewloom.evaluation.comparison import compare
-    from viewloom.study.errors import StudyError
-
     if output is not None:
         with writing(output):
             output.mkdir(parents=True, exist_ok=True)
@@ -192,31 +189,50 @@ def compare_methods(
     if settings:
         _compare_settings(study, cohort, jobs, output, as_json, quiet)
         return
+    result = _compared(study, cohort, seeds, jobs, progress_wanted(quiet or as_json))
+    digits = _digits(study)
+    if as_json:
+        print_json(_comparison_content(result, digits))
+    elif not quiet:
+        show(comparison_table(result))
+        print_agreement(result)
+    if output is not None:
+        _write_comparison(result, digits, output)
+        if not (as_json or quiet):
+            print_line(f"Tables and figures in {output.resolve()}")
+
+
+def _compared(study: Path | None, cohort: CohortName, seeds: int, jobs: int, progress: bool) -> Comparison:
+    """The comparison of methods; of a study, with scores that may be shared."""
+    from viewloom.evaluation.comparison import compare
+    from viewloom.study.errors import StudyError
+
     views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
         raise StudyError(
             f"{study}: comparing methods needs diagnosis under [participants]; --settings compares settings "
             "without it."
         )
-    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
-    if study is not None:
-        result = _shareable(result, y, study)
-    table, agreement = (frame.round(_digits(study)) for frame in (result.table, result.agreement))
-    if as_json:
-        content = {"agreement": agreement.to_dict(), "collapsed": result.collapsed}
-        print_json({"table": table.reset_index().to_dict("records"), **content})
-    elif not quiet:
-        show(comparison_table(result))
-        print_agreement(result)
-    if output is not None:
-        with atomic_write(output / "comparison.csv") as part:
-            table.to_csv(part)
-        with atomic_write(output / "agreement.csv") as part:
-            agreement.to_csv(part)
-        _draw(plotting().comparison(result), output / "comparison.png")
-        _draw(plotting().method_agreement(result), output / "agreement.png")
-        if not (as_json or quiet):
-            print_line(f"Tables and figures in {output.resolve()}")
+    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress)
+    return result if study is None else _shareable(result, y, study)
+
+
+def _comparison_content(result: Comparison, digits: int) -> dict[str, Any]:
+    """A comparison as JSON."""
+    return {
+        "table": result.table.round(digits).reset_index().to_dict("records"),
+        "agreement": result.agreement.round(digits).to_dict(),
+        "collapsed": result.collapsed,
+    }
+
+
+def _write_comparison(result: Comparison, digits: int, folder: Path) -> None:
+    """Write the tables and figures of a comparison."""
+    for name, table in (("comparison", result.table), ("agreement", result.agreement)):
+        with atomic_write(folder / f"{name}.csv") as part:
+            table.round(digits).to_csv(part)
+    _draw(plotting().comparison(result), folder / "comparison.png")
+    _draw(plotting().method_agreement(result), folder / "agreement.png")
 
 
 def _digits(study: Path | None) -> int:
@@ -302,20 +318,10 @@ def select_parameters(
     quiet: Quiet = False,
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
-    from viewloom.study.errors import StudyError
     from viewloom.study.run.search import search, shared_table
 
-    if resume and output is None:
-        raise StudyError("--resume needs --output, the table that the interrupted search was writing.")
-    if clusters and paper:
-        raise StudyError("--clusters and --paper are two searches; choose one.")
-    if output is not None:
-        check_room(output)
-    how: dict[str, Any] = {
-        "n_jobs": jobs,
-        "random_state": seed,
-        "progress": progress_wanted(quiet or as_json),
-    }
+    _check_search(clusters, paper, resume, output)
+    how = {"n_jobs": jobs, "random_state": seed, "progress": progress_wanted(quiet or as_json)}
     began = time.perf_counter()
     with nullcontext() if output is None else resumable():
         find, views, asked = (
@@ -329,6 +335,18 @@ def select_parameters(
         print_line(
             f"{time.perf_counter() - began:.0f} seconds" + ("" if output is None else f"; table in {output}")
         )
+
+
+def _check_search(clusters: bool, paper: bool, resume: bool, output: Path | None) -> None:
+    """Refuse options that do not go together, and an output that cannot be written."""
+    from viewloom.study.errors import StudyError
+
+    if resume and output is None:
+        raise StudyError("--resume needs --output, the table that the interrupted search was writing.")
+    if clusters and paper:
+        raise StudyError("--clusters and --paper are two searches; choose one.")
+    if output is not None:
+        check_room(output)
 
 
 Search = tuple[Callable[..., Any], "Views", tuple[Any, ...]]  # what to call, on what, and what is asked

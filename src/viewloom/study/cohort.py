@@ -146,29 +146,11 @@ def read_tables(
     -------
     Tables
     """
-    frames: dict[str, pd.DataFrame] = {}
-    people, reference, problems = None, None, list[str]()
-    elsewhere = named_elsewhere(study)
+    reference, problems = None, list[str]()
     with _collecting(problems, "participants"):
         reference = reference_dates(study.participants, study.ids.match)
-    for name, view in study.views.items():
-        with _collecting(problems, f"view {name!r}"):
-            wanted = (needed or {}).get(name, ())
-            by_rules = named_by_rules(study, name)
-            frames[name] = read_view(
-                view,
-                study.ids.match,
-                training=training,
-                elsewhere=elsewhere | by_rules,
-                needed=wanted,
-                reference=reference,
-                name=name,
-            )
-    if study.participants is not None:
-        with _collecting(problems, "participants"):
-            people = read_participants(study.participants, study.ids.match, training=training)
-            if training:
-                people = with_conversion(people, study.participants, study.ids.match)
+    frames = _read_views(study, problems, training=training, reference=reference, needed=needed or {})
+    people = _read_people(study, problems, training)
     tables = without_copies(frames, people if training else None, study)
     tables = replace(tables, participants=people)
     problems += tables.problems
@@ -183,6 +165,42 @@ def read_tables(
     for problems_of in TRAINING_PROBLEMS if training else PROBLEMS:
         problems.extend(problems_of(tables.clustered, study))
     return replace(tables, notes=notes, problems=list(dict.fromkeys(problems)))
+
+
+def _read_views(
+    study: Study,
+    problems: list[str],
+    *,
+    training: bool,
+    reference: Reference | None,
+    needed: Mapping[str, Collection[str]],
+) -> dict[str, pd.DataFrame]:
+    """The tables of views that can be read; errors are added to `problems`."""
+    frames: dict[str, pd.DataFrame] = {}
+    elsewhere = named_elsewhere(study)
+    for name, view in study.views.items():
+        with _collecting(problems, f"view {name!r}"):
+            frames[name] = read_view(
+                view,
+                study.ids.match,
+                training=training,
+                elsewhere=elsewhere | named_by_rules(study, name),
+                needed=needed.get(name, ()),
+                reference=reference,
+                name=name,
+            )
+    return frames
+
+
+def _read_people(study: Study, problems: list[str], training: bool) -> pd.DataFrame | None:
+    """The table of participants, or None without a readable one; errors are added to `problems`."""
+    people = None
+    if study.participants is not None:
+        with _collecting(problems, "participants"):
+            people = read_participants(study.participants, study.ids.match, training=training)
+            if training:
+                people = with_conversion(people, study.participants, study.ids.match)
+    return people
 
 
 def _rule_tables(study: Study, reference: Reference | None) -> dict[str, pd.DataFrame]:

@@ -12,7 +12,6 @@ from typing import Any
 from viewloom.study.readers.freesurfer import ASEG, LONG, NOT_SUBJECTS
 
 ATLAS = re.compile(r"(?:.*[._])?[lr]h\.(?P<atlas>.+)\.stats")
-SURFACE = re.compile(r"(?:.*[._])?[lr]h\..*\.stats")
 NO_PARCELS = (
     "curv",
     "w-g.pct",

@@ -140,17 +140,19 @@ def apply_combat(fitted: Combat, X: Array, site: Array, covariates: Array) -> Ar
     return harmonised
 
 
-def site_effects(Z: Array) -> tuple[Array, Array]:
-    """Posterior mean ``gamma`` and variance ``delta`` of a site's standardised features (n_i x d).
+def posterior(n: int, gamma: Array, variance: Array) -> tuple[Array, Array]:
+    """Posterior mean ``gamma`` and variance ``delta`` of a site's standardised features.
 
     The priors are normal for ``gamma`` and inverse gamma for ``delta``, with the moments of the estimates
     over features. The estimates of a single feature are not shrunk.
+
+    Parameters
+    ----------
+    n : int
+        Subjects of the site.
+    gamma, variance : array of d
+        Mean and variance of each feature in these subjects.
     """
-    return posterior(len(Z), _mean(Z), _variance(Z))
-
-
-def posterior(n: int, gamma: Array, variance: Array) -> tuple[Array, Array]:
-    """`site_effects` from the mean and variance of each feature in n subjects."""
     d = len(gamma)
     delta = np.where(variance > TINY**2, variance, 1.0)
     if d < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,35 +128,26 @@ def read_table(
     007          3.1
     008          NaN
     """
-    path, notes = Path(path), list[Note]()
-    dialect: Any = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
-    dialect |= {"sheet": sheet, "object": object}
-    shape = Shape(rename or {}, rows, pattern)
-    text = shape.in_file([id, *filter(None, [visit_column])])
-    if numeric and not types and shape == Shape() and visit is visit_column is date is None:
-        chosen: Any = {"columns": columns, "exclude": exclude, "codes": missing_codes or (), "aside": aside}
-        large = _in_blocks(path, dialect, id, chosen, notes)
+    table = TableRequest(
+        Path(path),
+        id,
+        _dialect(delimiter, decimal, thousands, encoding, sheet, object),
+        Shape(rename or {}, rows, pattern),
+        VisitChoice(visit, visit_column, date, reference),
+        missing_codes or (),
+    )
+    if numeric and not types and table.keeps_all_rows:
+        large = _in_blocks(table, columns, exclude, aside)
         if large is not None:
             return large
-    more: Any = {"types": types or {}, "rename": shape.rename}
-    raw, notation = _load(path, dialect, text, notes, codes=not numeric, levels=True, **more)
-    more = {"notation": notation, "codes": missing_codes or (), "visits": visit is not None}
-    raw = shaped(raw, shape, id, path, notes, **more)
-    raw, dropped = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
-    dropped = (
-        [*dropped, *_conditions(shape, columns)] if numeric else [name for name in dropped if name != date]
-    )
-    cells = frames.select(raw.loc[:, ~raw.columns.isin([id, *dropped])], columns, exclude, path, notes)
-    cells, named = frames.apart(cells, aside, path)
-    hint = equal_ids_hint(pattern) if pattern and visit is None else frames.repeats_hint(raw)
-    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=hint)
-    codes = missing_codes or ()
-    values = (
-        numbers_and_levels(cells, codes, types or {}, path, notes, notation)
-        if numeric
-        else frames.numbers_or_text(cells, codes, path, notes, notation=notation)
-    )
-    frame = frames.finish(values, ids, path, notes)
+    kept = _kept_rows(table, codes=not numeric, types=types)
+    others = _no_features(table, kept, columns) if numeric else _no_attributes(table, kept)
+    cells = kept.rows.loc[:, ~kept.rows.columns.isin([id, *others])]
+    cells = frames.select(cells, columns, exclude, table.path, table.notes)
+    cells, named = frames.apart(cells, aside, table.path)
+    ids = _unique_ids(table, kept.rows)
+    values = _values(table, cells, kept.notation, types or {}, numeric)
+    frame = frames.finish(values, ids, table.path, table.notes)
     frame.attrs |= {"aside": named, "types": values.attrs.get("types", {})}
     return frame
 
@@ -217,28 +209,110 @@ def read_long(
     >>> frame.columns.tolist()
     ['Angular_Left', 'Angular_Right']
     """
-    path, notes = Path(path), list[Note]()
     parts = [name] if isinstance(name, str) else list(name)
-    dialect: Any = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
-    dialect |= {"sheet": sheet, "object": object}
-    shape = Shape(rename or {}, rows, pattern)
-    text = shape.in_file([id, *parts, *filter(None, [visit_column])])
-    raw, notation = _load(path, dialect, text, notes, levels=True)
-    more: Any = {"notation": notation, "codes": missing_codes or (), "visits": visit is not None}
-    raw = shaped(raw, shape, id, path, notes, **more)
-    raw, _ = _visit_rows(raw, id, Choice(visit, visit_column, date, reference), path, notes)
-    wide = pivot(
-        raw,
-        path,
-        id=id,
-        name=parts,
-        value=value,
-        codes=missing_codes or (),
-        repeats=repeats,
-        notes=notes,
-        notation=notation,
+    table = TableRequest(
+        Path(path),
+        id,
+        _dialect(delimiter, decimal, thousands, encoding, sheet, object),
+        Shape(rename or {}, rows, pattern),
+        VisitChoice(visit, visit_column, date, reference),
+        missing_codes or (),
     )
-    return frames.finish(frames.select(wide, columns, exclude, path, notes), wide.index, path, notes)
+    kept = _kept_rows(table, text=parts)
+    options: Any = {"codes": table.codes, "repeats": repeats, "notation": kept.notation}
+    wide = pivot(kept.rows, table.path, id=id, name=parts, value=value, notes=table.notes, **options)
+    cells = frames.select(wide, columns, exclude, table.path, table.notes)
+    return frames.finish(cells, wide.index, table.path, table.notes)
+
+
+class VisitChoice(NamedTuple):
+    """The settings that choose the rows of a visit."""
+
+    visit: VisitSetting | None
+    column: str | None
+    date: str | None
+    reference: Reference | None
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """A table, the options that choose its rows, and the notes on what was left out."""
+
+    path: Path
+    id: str
+    dialect: dict[str, Any]
+    shape: Shape
+    choice: VisitChoice
+    codes: Codes
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def keeps_all_rows(self) -> bool:
+        """Whether no option chooses rows, or renames columns."""
+        choice = self.choice
+        return self.shape == Shape() and choice.visit is choice.column is choice.date is None
+
+
+class KeptRows(NamedTuple):
+    """Rows that are kept, the notation of their numbers, and the names of the columns of visits and dates."""
+
+    rows: pd.DataFrame
+    notation: Notation
+    visits: list[str]
+
+
+def _dialect(
+    delimiter: str | None,
+    decimal: str | None,
+    thousands: str | None,
+    encoding: str | None,
+    sheet: str | int | None,
+    object: str | None,
+) -> dict[str, Any]:
+    """How a file is written: keywords of `open_table`."""
+    text = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands, "encoding": encoding}
+    return {**text, "sheet": sheet, "object": object}
+
+
+def _kept_rows(
+    table: TableRequest, *, text: Sequence[str] = (), codes: bool = False, types: Types | None = None
+) -> KeptRows:
+    """Rows of the visit that satisfy the condition; columns in `text` are not converted to numbers."""
+    path, notes, choice = table.path, table.notes, table.choice
+    named = table.shape.in_file([table.id, *text, *filter(None, [choice.column])])
+    options: Any = {"codes": codes, "levels": True, "types": types, "rename": table.shape.rename}
+    raw, notation = _load(path, table.dialect, named, notes, **options)
+    options = {"notation": notation, "codes": table.codes, "visits": choice.visit is not None}
+    raw = shaped(raw, table.shape, table.id, path, notes, **options)
+    raw, visits = _visit_rows(raw, table.id, choice, path, notes)
+    return KeptRows(raw, notation, visits)
+
+
+def _no_features(table: TableRequest, kept: KeptRows, columns: Patterns) -> list[str]:
+    """Columns that are not features: visits, dates and, unless they are named, texts of a condition."""
+    conditions = [name for name in table.shape.texts if not frames.matches(name, columns or ())]
+    return [*kept.visits, *conditions]
+
+
+def _no_attributes(table: TableRequest, kept: KeptRows) -> list[str]:
+    """Columns that are not attributes of participants: visits; the date that was asked for is kept."""
+    return [name for name in kept.visits if name != table.choice.date]
+
+
+def _values(
+    table: TableRequest, cells: pd.DataFrame, notation: Notation, types: Types, numeric: bool
+) -> pd.DataFrame:
+    """Cells as features, or, unless `numeric`, as attributes of participants, which may be text."""
+    if numeric:
+        return numbers_and_levels(cells, table.codes, types, table.path, table.notes, notation)
+    return frames.numbers_or_text(cells, table.codes, table.path, table.notes, notation=notation)
+
+
+def _unique_ids(table: TableRequest, rows: pd.DataFrame) -> pd.Index:
+    """Ids of rows; it is an error if one is blank or occurs twice."""
+    pattern, visit = table.shape.pattern, table.choice.visit
+    hint = equal_ids_hint(pattern) if pattern and visit is None else frames.repeats_hint(rows)
+    return frames.checked_ids(frames.column(rows, table.id, table.path, "id"), table.path, hint=hint)
 
 
 def pivot(
@@ -302,11 +376,6 @@ def _one_value_each(
     return distinct
 
 
-def _conditions(shape: Shape, columns: Patterns) -> list[str]:
-    """Columns of a condition that are not features, unless they are named as such."""
-    return [name for name in shape.texts if not frames.matches(name, columns or ())]
-
-
 def _load(
     path: Path,
     given: dict[str, Any],
@@ -337,13 +406,14 @@ def _load(
 
 
 def _in_blocks(
-    path: Path, dialect: dict[str, Any], id: str, chosen: dict[str, Any], notes: list[Note]
+    table: TableRequest, columns: Patterns, exclude: Patterns, aside: Aside
 ) -> pd.DataFrame | None:
     """The features of a large table of plain numbers; None if it is small, or not of plain numbers."""
-    file = open_table(path, **dialect, options=True)
+    file = open_table(table.path, **table.dialect, options=True)
     if not file.is_large or file.notation.thousands or file.notation.decimal == ",":
         return None
-    return wide_table(file, path, id=id, **chosen, notes=notes)
+    options: Any = {"columns": columns, "exclude": exclude, "aside": aside}
+    return wide_table(file, table.path, id=table.id, codes=table.codes, notes=table.notes, **options)
 
 
 def _truths(raw: pd.DataFrame) -> list[str]:
@@ -371,17 +441,8 @@ def is_long(sample: Sample) -> bool:
     return bool(folded & set(REGION) and folded & set(VALUE))
 
 
-class Choice(NamedTuple):
-    """The settings that choose the rows of a visit."""
-
-    visit: VisitSetting | None
-    column: str | None
-    date: str | None
-    reference: Reference | None
-
-
 def _visit_rows(
-    raw: pd.DataFrame, id: str, choice: Choice, path: Path, notes: list[Note]
+    raw: pd.DataFrame, id: str, choice: VisitChoice, path: Path, notes: list[Note]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Rows of the visit, or all rows if None, and the names of the columns of visits and dates."""
     if choice.visit is None and choice.column is None and choice.date is None:

@@ -147,28 +147,41 @@ def compare_with_run(
         own = ready.views
     found = _replicated(model, _among(views, own), own, study, seed, n_jobs, progress)
     notes += [*lost_notes(len(views) - len(found.labels), study), *design_notes(about, study)]
-    first = _clinical(Path(run))
     min_cell = max(study.report.min_cell, _min_cell(about))
-    labels = found.labels["transferred"].to_numpy()
-    there = _rows(data.participants, found.labels.index)
-    placed = views if views.ids is None else views[views.ids.get_indexer(found.labels.index)]
-    second = clinical_numbers(labels, there, Roles.of(study), min_cell, model.n_clusters, placed)
-    known = clinical_precisions(labels, there, Roles.of(study), min_cell)
-    before: dict[str, Any] = (first or {}).get("deviations", {})
     return StudyReplication(
         first=str(about.get("study", "First study")),
         second=study.name,
         found=found,
         cluster_names=names,
-        clinical=published_confirmed(confirmed(first, second), known),
-        deviations=(before, published_numbers(second, known)["deviations"]),
-        knows_first=first is not None,
+        **_clinical_comparison(_clinical(Path(run)), found, data.participants, views, study, min_cell),
         min_cell=min_cell,
         seed=seed,
         notes=[*data.notes, *notes, *preparation.remarks(common, people)],
         versions=versions(),
         inputs=data.inputs,
     )
+
+
+def _clinical_comparison(
+    first: dict[str, Any] | None,
+    found: Replication,
+    participants: pd.DataFrame | None,
+    views: Views,
+    study: Study,
+    min_cell: int,
+) -> dict[str, Any]:
+    """Clinical variables of the clusters in the run and in the second study, as they may be published."""
+    labels, ids = found.labels["transferred"].to_numpy(), found.labels.index
+    people, roles = _rows(participants, ids), Roles.of(study)
+    placed = views if views.ids is None else views[views.ids.get_indexer(ids)]
+    second = clinical_numbers(labels, people, roles, min_cell, len(found.clusters), placed)
+    known = clinical_precisions(labels, people, roles, min_cell)
+    before: dict[str, Any] = (first or {}).get("deviations", {})
+    return {
+        "clinical": published_confirmed(confirmed(first, second), known),
+        "deviations": (before, published_numbers(second, known)["deviations"]),
+        "knows_first": first is not None,
+    }
 
 
 def lost_notes(count: int, study: Study) -> list[Note]:
