@@ -90,7 +90,7 @@ def read_muse(
 
 
 def is_muse(sample: Sample) -> bool:
-    """Whether a table has columns of MUSE regions: by name, or ids and many plain numbers, up to ICV (702)."""
+    """Whether a table has columns of MUSE regions: by name, or ids and plain numbers up to ICV (702)."""
     if any(NAMED.fullmatch(name) for name in sample.header):
         return True
     plain = [int(name) for name in sample.header if re.fullmatch(r"[1-9]\d{0,2}", name)]

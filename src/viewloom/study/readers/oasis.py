@@ -86,7 +86,9 @@ def read_oasis(
     options: Any = {"date": date, "columns": columns, "missing_codes": missing_codes, "rows": rows}
     options |= {"numeric": numeric, "aside": aside, "reference": reference}
     frame = read_table(path, id=id, pattern=LABEL, visit=visit, exclude=[*(exclude or ()), *texts], **options)
-    left = count_note(len(texts), "column of text, labels or days", "columns of text, labels or days", public=True)
+    left = count_note(
+        len(texts), "column of text, labels or days", "columns of text, labels or days", public=True
+    )
     frame.attrs["notes"] = [*frame.attrs["notes"], *left, Note((f"subjects and days from column {id!r}",))]
     return frame
 

@@ -151,7 +151,7 @@ def _rows(sheet: Any, errors: dict[tuple[int, int], str]) -> Iterator[Cells]:
 
 
 def _without_zeros(cells: Cells) -> Cells:
-    r"""Text of two bytes a letter in workbooks of Excel 5 and 95, of which the library takes each as a letter.
+    r"""Text of two bytes a letter in old workbooks, of which the library takes each as a letter.
 
     >>> _without_zeros(["m\0p\0g\0", 21.0, ""])
     ['mpg', 21.0, '']
