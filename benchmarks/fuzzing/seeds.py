@@ -261,7 +261,15 @@ def _sparse(data: Any) -> Any:
 
 
 def cell_files(end: str) -> Iterator[bytes]:
-    """Small files of spreadsheets, statistical programs and R, with each of the options."""
+    """Small files of spreadsheets, statistical programs and R; none where the library is not installed."""
+    try:
+        yield from _cell_files(end)
+    except ImportError:
+        return
+
+
+def _cell_files(end: str) -> Iterator[bytes]:
+    """The same with each of the options."""
     import pyreadstat
 
     frame = pd.DataFrame({"id": ["a", "b", "c"], "a": [1.5, np.nan, 3.0], "sex": [1.0, 2.0, 1.0]})

@@ -9,6 +9,7 @@ from viewloom.study import StudyError
 from viewloom.study.readers import blocks, files
 from viewloom.study.readers.codes import read_codes
 from viewloom.study.readers.tables import read_table
+from viewloom.study.readers.ukb import read_ukb
 from viewloom.study.tables_in_memory import (
     has_value,
     in_rows,
@@ -92,6 +93,31 @@ def test_the_same_refusals(in_blocks, monkeypatch, table, tmp_path, row, column,
     with pytest.raises(StudyError) as whole:
         read_table(path, id="eid")
     assert str(found.value) == str(whole.value)
+
+
+@pytest.mark.parametrize("end", [".csv", ".parquet"])
+@pytest.mark.parametrize("arrays", ["mean", "first", "all", "drop"])
+def test_uk_biobank(in_blocks, monkeypatch, table, tmp_path, end, arrays):
+    names = ["p31", "p25005_i2", "p25005_i3", "p102_i2_a0", "p102_i2_a1", "p25010_i2", "p25019_i2"]
+    table = table.set_axis(["eid", *names], axis=1).assign(p53_i2="2015-03-01")
+    path, options = write(table, tmp_path / f"t{end}"), {"instance": 2, "arrays": arrays}
+    options["missing_codes"] = [-4.5]
+    found = read_ukb(path, **options)
+    assert 1 < len(in_blocks) and max(in_blocks) < N
+    monkeypatch.setattr(files, "LARGE_TEXT", 2**40)
+    monkeypatch.setattr(files, "LARGE_CELLS", 2**40)
+    whole = read_ukb(path, **options)
+    assert set(found.dtypes) == {np.dtype(np.float32)}
+    assert_allclose(found.to_numpy(), whole.to_numpy(), rtol=1e-6)
+    assert list(found.columns) == list(whole.columns)
+    assert sorted(map(str, found.attrs["notes"])) == sorted(map(str, whole.attrs["notes"]))
+
+
+def test_text_in_a_later_block_of_uk_biobank(in_blocks, table, tmp_path):
+    table = table.set_axis(["eid", *(f"p{j}" for j in range(D))], axis=1).astype(object)
+    table.loc[95, "p3"] = "high"
+    with pytest.raises(StudyError, match="'p3'"):
+        read_ukb(write(table, tmp_path / "t.csv"))
 
 
 def test_numbers_that_may_be_thousands_in_a_later_block(in_blocks, table, tmp_path):

@@ -212,6 +212,22 @@ class TestOasis:
         frame = read_oasis(save(table), visit={"months": 24, "within": 3})
         assert_array_equal(frame["lhCortexVol"], table["lhCortexVol"].iloc[1::2])
 
+    @pytest.mark.parametrize(
+        "header",
+        [
+            "OASISID,OASIS_session_label,days_to_visit,a",
+            "Subject,MR ID,M/F,a",
+            "Subject,oasis_session_id,tracer,a",
+            "Subject,XNAT_PETSESSIONDATA ID,M/F,a",
+            "Subject,Label,M/F,a",
+        ],
+    )
+    def test_headers_of_other_tables(self, tmp_path, header):
+        (tmp_path / "t.csv").write_text(f"{header}\nOAS30001,OAS30001_MR_d0129,129,1\n")
+        assert sniff(tmp_path / "t.csv") == "oasis3"
+        expected = ["a"] if "days" in header else [header.split(",")[2], "a"]
+        assert read_oasis(tmp_path / "t.csv").columns.tolist() == expected
+
     def test_participants_keep_text(self, save):
         table = foreign.oasis(SUBJECTS).assign(dx1=["Cognitively normal", "AD Dementia"] * 3)
         frame = read_oasis(save(table), numeric=False)
@@ -243,6 +259,16 @@ class TestMuse:
         assert "5 derived regions left out" in texts(frame.attrs["notes"])
         assert read_muse(path, rois="derived").columns.tolist()[-1] == "MUSE_702"
         assert read_muse(path, rois="all").shape == (2, 25)
+
+    def test_plain_numbers_beside_other_ids(self, save):
+        assert sniff(save(foreign.muse(["a", "b"]).rename(columns={"MRID": "ID"}))) == "muse"
+        without = foreign.muse(["a", "b"]).rename(columns={"MRID": "ID"}).drop(columns="702")
+        assert sniff(save(without, "o.csv")) == "table"
+
+    def test_lesions_in_regions(self, save):
+        path = save(foreign.muse(["a", "b"], "DL_WMLS_Volume_"))
+        assert sniff(path) == "muse"
+        assert read_muse(path).columns.tolist()[:2] == ["WMLS_4", "WMLS_11"]
 
     def test_names(self, save):
         names = pd.DataFrame(

@@ -158,6 +158,11 @@ class TestBgen:
         expected = np.where(ploidy == 1, 2 - 2 * P[:, :, 0], 2 - 2 * P[:, :, 0] - P[:, :, 1])
         assert_allclose(read_bgen(path), expected.T, atol=1e-4)
 
+    def test_variants_whose_rsid_is_zero(self, tmp_path):
+        rows = [("1", 100, "0", "A", "G")]
+        path = files.write_bgen(tmp_path / "g.bgen", IDS, rows, self.probabilities()[:1])
+        assert list(read_bgen(path)) == ["v_G"]
+
     def test_ids_of_a_sample_file(self, tmp_path):
         path = files.write_bgen(tmp_path / "g.bgen", IDS, ROWS, self.probabilities())
         lines = ["ID_1 ID_2 missing sex", "0 0 0 D", *(f"f{i} p{i} 0 1" for i in range(N))]
@@ -222,6 +227,28 @@ class TestVcf:
             "1 variant with more than two copies of a subject left out",
             "1 variant without calls left out",
         ]
+
+    def test_the_phase_before_the_first_allele(self, tmp_path):
+        path = files.write_vcf(tmp_path / "g.vcf", ["a", "b", "c", "d"], [], np.empty((0, 4)))
+        lines = [
+            "1\t1\trs1\tA\tG\t.\t.\t.\tGT\t/0\t|1\t/0|1\t|1/1",
+            "1\t2\trs2\tA\tG\t.\t.\t.\tGT:DP\t/.:1\t|./1:1\t1|1:1\t/0/0:1",
+        ]
+        path.write_text(path.read_text().replace("VCFv4.2", "VCFv4.4") + "\n".join(lines) + "\n")
+        frame = read_vcf(path)
+        assert_array_equal(frame, [[0, np.nan], [2, np.nan], [1, 2], [2, 0]])
+
+    @pytest.mark.parametrize("options", [{}, {"variants": ["rs*"]}])
+    def test_a_file_without_variants_that_can_be_read(self, tmp_path, options):
+        path = files.write_vcf(tmp_path / "g.vcf", ["a", "b"], [], np.empty((0, 2)))
+        lines = [
+            "1\t1\trs1\tA\tG,T\t.\t.\t.\tGT\t0/2\t0/0",
+            "1\t2\trs2\tA\tG\t.\t.\t.\tPL\t0,3,26\t0,3,34",
+        ]
+        path.write_text(path.read_text() + "\n".join(lines) + "\n")
+        said = "no variant can be read: 1 variant with more than two alleles left out; split .*; 1 variant"
+        with pytest.raises(StudyError, match=said):
+            read_vcf(path, **options)
 
     def test_bcf_is_the_same(self, tmp_path):
         cyvcf2 = pytest.importorskip("cyvcf2")

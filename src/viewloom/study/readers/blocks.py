@@ -83,7 +83,7 @@ def wide_table(
     cells, named = frames.apart(cells, aside, path)
     names = [str(name) for name in cells.columns]
     try:
-        values, ids = _gathered(file, id, names, codes, found)
+        values, ids = gathered(file, id, names, codes, found)
     except NotPlain:
         return None
     index = frames.checked_ids(ids, path, hint=frames.repeats_hint(header))
@@ -92,10 +92,15 @@ def wide_table(
     return frame
 
 
-def _gathered(
+def is_plain(file: TableFile) -> bool:
+    """Whether a table is large, and its numbers are written as pandas reads them."""
+    return file.is_large and not file.notation.thousands and file.notation.decimal != ","
+
+
+def gathered(
     file: TableFile, id: str, names: list[str], codes: Codes, notes: list[Note]
 ) -> tuple[Array, pd.Series]:
-    """Numbers (n x d, float32) and ids of all rows."""
+    """Numbers (n x d, float32) and ids of all rows; `NotPlain` where a cell is no number."""
     doubts, parts, ids, coded = Doubts(file.notation, np.arange(len(names))), [], [], 0
     rows = max(BLOCK_CELLS // (len(names) + 1), 1)
     with stage("Reading rows", 0) as advance:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from viewloom.study.errors import StudyError
-from viewloom.study.readers.matlab import load_mat
+from viewloom.study.readers.matlab import Value, load_mat
 from viewloom.study.readers.safexml import Element, load_xml
 
 CGW = ("CSF", "GM", "WM", "WMH")  # order of vol_abs_CGW
@@ -78,22 +76,21 @@ def _atlas(names: list[str], values: dict[str, list[float]]) -> Atlas:
 
 
 def _from_mat(path: Path) -> dict[str, Atlas]:
-    roots = load_mat(path)
-    try:
-        return {name: atlas for root in roots for name, atlas in _of_struct(root).items()}
-    except (TypeError, ValueError, AttributeError):
-        raise StudyError("a MATLAB file that is not of CAT12") from None
+    return {
+        name: _atlas(_texts(atlas.get("names")), _vectors(atlas.get("data")))
+        for root in load_mat(path)
+        if isinstance(root, dict)
+        for name, atlas in root.items()
+        if isinstance(atlas, dict)
+    }
 
 
-def _of_struct(root: Any) -> dict[str, Atlas]:
-    atlases = {}
-    for name in getattr(root, "_fieldnames", []):
-        atlas = getattr(root, name)
-        data = getattr(atlas, "data", None)
-        names = [str(one) for one in np.atleast_1d(getattr(atlas, "names", []))]
-        values = {
-            str(key): np.ravel(np.asarray(getattr(data, key), dtype=np.float64)).tolist()
-            for key in getattr(data, "_fieldnames", [])
-        }
-        atlases[str(name)] = _atlas(names, values)
-    return atlases
+def _texts(names: Value) -> list[str]:
+    """Names of regions: a cell array, or the text of one."""
+    cells = names if isinstance(names, list) else [names]
+    return [cell for cell in cells if isinstance(cell, str)]
+
+
+def _vectors(data: Value) -> dict[str, list[float]]:
+    measures = data if isinstance(data, dict) else {}
+    return {key: found.tolist() for key, found in measures.items() if isinstance(found, np.ndarray)}

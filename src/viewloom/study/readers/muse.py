@@ -16,10 +16,12 @@ from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.tables import filled_rows
 
-COLUMN = re.compile(r"(?P<prefix>(?:[A-Za-z]+_)*?(?:DL)?MUSE_(?:Volume_)?|ROI_?|R)?(?P<number>\d{1,3})")
-NAMED = re.compile(r"(?:[A-Za-z]+_)*?(?:DL)?MUSE_(?:Volume_)?\d{1,3}")
+SERIES = r"(?:[A-Za-z]+_)*?(?:DL)?(?:MUSE|WMLS)_(?:Volume_)?"  # volumes, or those of lesions, of regions
+COLUMN = re.compile(rf"(?P<prefix>{SERIES}|ROI_?|R)?(?P<number>\d{{1,3}})")
+NAMED = re.compile(rf"{SERIES}\d{{1,3}}")
 IDS = ("MRID", "ID", "PTID", "participant_id", "Subject")
 SINGLE = range(1, 300)  # numbers from 300 on are sums of single regions; 701 and 702 are brain and ICV
+ICV = 702
 LEAST = 20  # columns that are plain numbers, for a table to be recognised
 DICTIONARY = {
     "number": ("ID", "IndexMUSE", "ROI_INDEX", "Index", "Label"),
@@ -42,7 +44,8 @@ def read_muse(
     Parameters
     ----------
     path : str or Path
-        A table with columns such as 47, MUSE_Volume_47 or H_MUSE_Volume_47.
+        A table with columns such as 47, MUSE_Volume_47, H_MUSE_Volume_47 or DL_WMLS_Volume_47, the volume of
+        lesions in a region.
     id : str, optional
         MRID by default.
     rois : {"single", "derived", "all"}
@@ -57,7 +60,7 @@ def read_muse(
     Returns
     -------
     DataFrame indexed by ``id``
-        Columns are MUSE_47, or names where there is a dictionary.
+        Columns are MUSE_47 (WMLS_47 for lesions), or names where there is a dictionary.
     """
     path, notes = Path(path), list[Note]()
     file = open_table(path)
@@ -87,16 +90,22 @@ def read_muse(
 
 
 def is_muse(sample: Sample) -> bool:
-    """Whether a table has columns of MUSE regions: by name, or an MRID and many plain numbers."""
+    """Whether a table has columns of MUSE regions: by name, or ids and plain numbers up to ICV (702)."""
     if any(NAMED.fullmatch(name) for name in sample.header):
         return True
     plain = [int(name) for name in sample.header if re.fullmatch(r"[1-9]\d{0,2}", name)]
-    return "MRID" in sample.columns and len(plain) >= LEAST and max(plain) <= 702
+    if len(plain) < LEAST or max(plain) > ICV:
+        return False
+    return "MRID" in sample.columns or (max(plain) == ICV and not sample.columns.isdisjoint(IDS))
 
 
 def _number(name: str) -> int | None:
     found = COLUMN.fullmatch(name)
     return int(found["number"]) if found else None
+
+
+def _series(name: str) -> str:
+    return "WMLS" if "WMLS" in name else "MUSE"
 
 
 def _one_series(numbers: dict[str, int], path: Path) -> dict[str, int]:
@@ -118,7 +127,7 @@ def _is_wanted(number: int, rois: str) -> bool:
 def _names(kept: dict[str, int], dictionary: str | Path | None) -> dict[str, str]:
     """Names of regions by column."""
     known = _dictionary(dictionary)
-    names = {name: known.get(number, f"MUSE_{number}") for name, number in kept.items()}
+    names = {name: known.get(number, f"{_series(name)}_{number}") for name, number in kept.items()}
     return {
         name: f"{text} ({kept[name]})" if list(names.values()).count(text) > 1 else text
         for name, text in names.items()

@@ -22,9 +22,11 @@ LABEL = r"^(?:sub-)?(OAS\d{5})_.*?(?P<visit>d\d{4,5})$"
 SUBJECT = re.compile(r"(?:sub-)?OAS\d{5}(?:_.*)?")
 # columns of labels in the tables of the study
 KNOWN = re.compile(
-    r"(?i)OASIS_session_label|(?:MR|PET)_session|session_label|"
-    r".*(?:FSDATA|PUPTIMECOURSEDATA|CLINICALDATA|UDS\w+DATA) ID"
+    r"(?i)OASIS_session_(?:label|id)|(?:MR|PET)_session|session_label|(?:MR|PET|FS) ID|freesurfer_id|"
+    r".*(?:FSDATA|PUPTIMECOURSEDATA|CLINICALDATA|SESSIONDATA|UDS\w+DATA) ID"
 )
+CATALOGUE = {"Label", "Subject", "M/F"}  # columns of a list of sessions
+DAY = re.compile(r"(?i)days_to_visit")  # what the label has as well
 MOSTLY = 0.9
 
 
@@ -84,7 +86,9 @@ def read_oasis(
     options: Any = {"date": date, "columns": columns, "missing_codes": missing_codes, "rows": rows}
     options |= {"numeric": numeric, "aside": aside, "reference": reference}
     frame = read_table(path, id=id, pattern=LABEL, visit=visit, exclude=[*(exclude or ()), *texts], **options)
-    left = count_note(len(texts), "column of text or labels", "columns of text or labels", public=True)
+    left = count_note(
+        len(texts), "column of text, labels or days", "columns of text, labels or days", public=True
+    )
     frame.attrs["notes"] = [*frame.attrs["notes"], *left, Note((f"subjects and days from column {id!r}",))]
     return frame
 
@@ -111,15 +115,15 @@ def first_rows(raw: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def is_oasis(sample: Sample) -> bool:
     """Whether a table has a column that OASIS-3 uses for labels."""
-    return any(KNOWN.fullmatch(name) for name in sample.header)
+    return any(KNOWN.fullmatch(name) for name in sample.header) or sample.columns >= CATALOGUE
 
 
 def _texts(raw: pd.DataFrame, id: str, numeric: bool) -> list[str]:
-    """Columns that are no features: text, or, for participants, other labels and ids of subjects."""
+    """Columns that are no features: text and days, or, for participants, other labels and ids of subjects."""
     others = [str(name) for name in raw.columns if str(name) != id]
     texts = [name for name in others if not frames.is_numeric(raw[name], ())]
     if numeric:
-        return texts
+        return [*texts, *(name for name in others if DAY.fullmatch(name) and name not in texts)]
     return [
         name
         for name in texts

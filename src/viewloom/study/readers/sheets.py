@@ -71,6 +71,8 @@ def load_sheet(path: Path, sheet: str | int | None, notes: list[Note], decimal: 
         with _refused(path):
             found = book.get_sheet_by_name(name)
             rows, merged = _rows(found, errors), _merged(found)
+            if path.suffix.lower() == ".xls":
+                rows = map(_without_zeros, rows)
         return _table(rows, merged, path, notes, decimal)
 
 
@@ -146,6 +148,15 @@ def _rows(sheet: Any, errors: dict[tuple[int, int], str]) -> Iterator[Cells]:
             cells += [""] * (column - left + 1 - len(cells))
             cells[column - left] = text
         yield cells
+
+
+def _without_zeros(cells: Cells) -> Cells:
+    r"""Text of two bytes a letter in old workbooks, of which the library takes each as a letter.
+
+    >>> _without_zeros(["m\0p\0g\0", 21.0, ""])
+    ['mpg', 21.0, '']
+    """
+    return [cell.replace("\0", "") if isinstance(cell, str) else cell for cell in cells]
 
 
 def _left(sheet: Any) -> int:

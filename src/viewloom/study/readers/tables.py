@@ -12,7 +12,7 @@ import pandas as pd
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.blocks import wide_table
+from viewloom.study.readers.blocks import is_plain, wide_table
 from viewloom.study.readers.dates import Reference
 from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
@@ -410,7 +410,7 @@ def _in_blocks(
 ) -> pd.DataFrame | None:
     """The features of a large table of plain numbers; None if it is small, or not of plain numbers."""
     file = open_table(table.path, **table.dialect, options=True)
-    if not file.is_large or file.notation.thousands or file.notation.decimal == ",":
+    if not is_plain(file):
         return None
     options: Any = {"columns": columns, "exclude": exclude, "aside": aside}
     return wide_table(file, table.path, id=table.id, codes=table.codes, notes=table.notes, **options)

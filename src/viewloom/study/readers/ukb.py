@@ -15,7 +15,8 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.blocks import INDEX, NotPlain, gathered, is_plain
+from viewloom.study.readers.files import TableFile, open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
@@ -38,7 +39,11 @@ SAID = {
     "first": "of which the first is kept",
     "all": "kept as columns",
 }
+ONE_ROW = "keep one row per participant"
+FIRST_ROWS = 1000  # by which columns of text are told in large tables
 LEAST_SHARE = 0.5  # of columns that have names of fields
+
+Sources = dict[str, list[str]]  # columns of the file by title
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def read_ukb(
     missing_codes : list, or dict of column pattern to list, optional
         Such as -1 (do not know) and -3 (prefer not to answer).
     delimiter, encoding, numeric, aside
-        As in `tables.read_table`.
+        As in `tables.read_table`, also for large tables, which are read in blocks in single precision.
 
     Returns
     -------
@@ -105,22 +110,24 @@ def read_ukb(
     >>> frame.columns.tolist(), frame["p25005"].tolist()
     (['p25005', 'p25010'], [6.5, 7.0])
     """
-    path, notes = Path(path), list[Note]()
+    path, notes, codes = Path(path), list[Note](), missing_codes or ()
     given: Any = {"delimiter": delimiter, "encoding": encoding}
     file = open_table(path, **given)
     id = id or next((name for name in IDS if name in file.header), IDS[0])
-    raw = filled_rows(file.load([id], levels=not numeric), path, notes)
-    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint="keep one row per participant")
-    frames.check_names(raw, path)
+    header = pd.DataFrame(columns=[name for name in file.header if not name.startswith(INDEX)])
+    frames.column(header, id, path, "id")
+    frames.check_names(header, path)
     fields = _dictionary(dictionary)
-    parts = _chosen(_parts(raw.columns, id, path, notes), fields, columns, exclude, path, notes)
+    parts = _chosen(_parts(header.columns, id, path, notes), fields, columns, exclude, path, notes)
     parts = _of_instance(parts, instance, path, notes)
-    codes = missing_codes or ()
-
-    def means(cells: pd.DataFrame) -> pd.Series:
-        return frames.numbers(cells, codes, path, [], notation=file.notation).mean(axis=1)
-
-    table = _with_arrays(raw, parts, arrays, fields, path, notes, means)
+    sources = _sources(parts, arrays, fields, path, notes)
+    if numeric and is_plain(file):
+        large = _in_blocks(file, path, id, sources, codes, aside, notes, choose=columns is None)
+        if large is not None:
+            return large
+    raw = filled_rows(file.load([id], levels=not numeric), path, notes)
+    ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_ROW)
+    table = _table(raw, sources, lambda cells: frames.numbers(cells, codes, path, [], notation=file.notation))
     if numeric and columns is None:
         table = _measurements(table, codes, file.notation, notes)
     cells, named = frames.apart(table, aside, path)
@@ -128,6 +135,51 @@ def read_ukb(
     frame = frames.finish(convert(cells, codes, path, notes, notation=file.notation), ids, path, notes)
     frame.attrs["aside"] = named
     return frame
+
+
+def _in_blocks(
+    file: TableFile,
+    path: Path,
+    id: str,
+    sources: Sources,
+    codes: Codes,
+    aside: Aside,
+    notes: list[Note],
+    *,
+    choose: bool,
+) -> pd.DataFrame | None:
+    """The fields of a large table; None if not all cells are numbers, even without columns of text."""
+    found = list[Note]()
+    kept = _numeric_at_first(file, id, sources, codes, found) if choose else sources
+    cells, named = frames.apart(pd.DataFrame(columns=list(kept)), aside, path)
+    kept = {str(title): kept[str(title)] for title in cells.columns}
+    names = [name for columns in kept.values() for name in columns]
+    try:
+        values, ids = gathered(file, id, names, codes, found)
+    except NotPlain:
+        return None
+    index = frames.checked_ids(ids, path, hint=ONE_ROW)
+    table = pd.DataFrame(values, columns=names, copy=False)
+    if len(names) == len(kept):
+        table.columns = pd.Index(list(kept))
+    else:
+        table = _table(table, kept, lambda cells: cells)
+    frame = frames.finish(table, index, path, [*notes, *found])
+    frame.attrs["aside"] = named
+    return frame
+
+
+def _numeric_at_first(file: TableFile, id: str, sources: Sources, codes: Codes, notes: list[Note]) -> Sources:
+    """The fields without those that are text in the first rows."""
+    names = [name for columns in sources.values() for name in columns]
+    head = next(iter(file.blocks([id, *names], [id], FIRST_ROWS)))
+    kept = {
+        title: columns
+        for title, columns in sources.items()
+        if len(columns) > 1 or frames.is_numeric(head[columns[0]], codes, notation=file.notation)
+    }
+    notes += _texts_left(len(sources) - len(kept)) if kept else []
+    return kept or sources
 
 
 def is_ukb(sample: Sample) -> bool:
@@ -234,16 +286,14 @@ def _of_instance(parts: Sequence[Part], instance: int | None, path: Path, notes:
     return kept
 
 
-def _with_arrays(
-    raw: pd.DataFrame,
+def _sources(
     parts: Sequence[Part],
     arrays: str,
     fields: Mapping[int, Mapping[str, str]],
     path: Path,
     notes: list[Note],
-    means: Callable[[pd.DataFrame], pd.Series],
-) -> pd.DataFrame:
-    """One column per field, in the order of the file, or per element; `means` averages columns."""
+) -> Sources:
+    """Columns of the file by title, in the order of the file: one, or those that are averaged."""
     groups: dict[int, list[Part]] = {part.field: [] for part in parts}
     for part in sorted(parts, key=lambda part: part.array or 0):
         groups[part.field].append(part)
@@ -257,27 +307,32 @@ def _with_arrays(
     notes += count_note(
         len(several), "field", text=f"with several array elements {SAID[arrays]}", public=True
     )
-    made = dict[str, pd.Series]()
+    made: Sources = {}
     for field, title in _titles(groups, fields).items():
-        made |= _columns(raw, groups[field], title, arrays, means)
+        made |= _columns(groups[field], title, arrays)
     if not made:
         raise StudyError(f"{path.name}: all fields have several array elements; set arrays.")
-    return pd.DataFrame(made, index=raw.index)
+    return made
 
 
-def _columns(
-    raw: pd.DataFrame,
-    elements: Sequence[Part],
-    title: str,
-    arrays: str,
-    means: Callable[[pd.DataFrame], pd.Series],
-) -> dict[str, pd.Series]:
+def _columns(elements: Sequence[Part], title: str, arrays: str) -> Sources:
     """The columns of a field."""
     if len(elements) == 1 or arrays == "first":
-        return {title: raw[elements[0].column]}
+        return {title: [elements[0].column]}
     if arrays == "mean":
-        return {title: means(raw[[part.column for part in elements]])}
-    return {f"{title}_a{part.array}": raw[part.column] for part in elements} if arrays == "all" else {}
+        return {title: [part.column for part in elements]}
+    return {f"{title}_a{part.array}": [part.column] for part in elements} if arrays == "all" else {}
+
+
+def _table(
+    raw: pd.DataFrame, sources: Sources, numbers: Callable[[pd.DataFrame], pd.DataFrame]
+) -> pd.DataFrame:
+    """One column per title; several are converted by `numbers` and averaged."""
+    made = {
+        title: raw[columns[0]] if len(columns) == 1 else numbers(raw[columns]).mean(axis=1)
+        for title, columns in sources.items()
+    }
+    return pd.DataFrame(made, index=raw.index)
 
 
 def _titles(groups: Iterable[int], fields: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
@@ -290,9 +345,12 @@ def _titles(groups: Iterable[int], fields: Mapping[int, Mapping[str, str]]) -> d
 def _measurements(table: pd.DataFrame, codes: Codes, notation: Notation, notes: list[Note]) -> pd.DataFrame:
     """Columns of numbers."""
     kept = [frames.is_numeric(table[name], codes, notation=notation) for name in table.columns]
-    left = len(kept) - sum(kept)
-    notes += count_note(left, "column of text or dates", "columns of text or dates", public=True)
+    notes += _texts_left(len(kept) - sum(kept))
     return table.loc[:, kept] if any(kept) else table
+
+
+def _texts_left(count: int) -> list[Note]:
+    return count_note(count, "column of text or dates", "columns of text or dates", public=True)
 
 
 def _dictionary(dictionary: str | Path | None) -> dict[int, dict[str, str]]:

@@ -33,6 +33,7 @@ ONE_ID = "subjects are identified by their id in the .sample file; make it uniqu
 MULTIALLELIC = "with more than two alleles left out; split them with qctool or bcftools norm"
 OTHER_PLOIDY = "with more than two copies of a subject left out"
 MOST_ALLELE = 2**20  # bytes of an allele
+NO_NAME = ("", ".", "0")  # what programs write for an rsid that is unknown
 COLUMNS = ("chromosome", "position", "variant", "counted", "other")
 
 
@@ -159,7 +160,7 @@ class Variants:
         if start + length > self.size:
             raise Damaged
         self.file.seek(length, 1)
-        known = rsid if rsid not in ("", ".") else variant
+        known = rsid if rsid not in NO_NAME else variant
         second = names[1] if alleles > 1 else ""
         return Variant((chromosome, position, known, second, names[0]), alleles, start, length)
 

@@ -140,16 +140,31 @@ class Files:
     @property
     def notes(self) -> list[Note]:
         """What was left out while reading."""
+        lost = count_note(self.lost, "subject", text="who are not in all files left out")
+        return [*lost, *(note for source in self.sources for note in source.notes), *self._unusable]
+
+    @property
+    def _unusable(self) -> list[Note]:
+        """Chosen variants that have no counts, by reason."""
         skipped: Counter[str] = Counter()
         for source in self.sources:
             skipped.update(source.skipped)
-        variants = [
+        return [
             note
             for why, count in skipped.items()
             for note in count_note(count, "variant", text=why, public=True)
         ]
-        lost = count_note(self.lost, "subject", text="who are not in all files left out")
-        return [*lost, *(note for source in self.sources for note in source.notes), *variants]
+
+    def _nothing(self, choice: Choice) -> StudyError:
+        """The error that there is no variant."""
+        if self._unusable:
+            why = "; ".join(str(note) for note in self._unusable)
+            return StudyError(f"{self.path.name}: no variant can be read: {why}.")
+        return (
+            StudyError(f"{self.path.name}: has no variants.")
+            if choice.everything
+            else choice.nothing(self.path)
+        )
 
     def blocks(self, choose: Chooser, kept: Collection | None = None) -> Iterator[Block]:
         """The chosen variants of all files, with subjects in the order of `ids`.
@@ -175,11 +190,7 @@ class Files:
     def _finished(self, kept: Collection, choice: Choice) -> pd.DataFrame:
         rows, values = kept.finish()
         if not kept.chosen:
-            raise (
-                StudyError(f"{self.path.name}: has no variants.")
-                if choice.everything
-                else choice.nothing(self.path)
-            )
+            raise self._nothing(choice)
         if not len(rows):
             raise StudyError(f"{self.path.name}: no variant is left; lower min_maf and min_call_rate.")
         notes = [*self.notes, *kept.notes]

@@ -23,11 +23,14 @@ def calls(cells: bytes, n: int, key: int, keys: int) -> Array | None:
 
     >>> calls(b"0|1:9\t1/1:9\t.:.", 3, 0, 2).tolist(), calls(b"0/1\t1/1\t./.", 3, 0, 1).tolist()
     ([1, 2, -1], [1, 2, -1])
+    >>> calls(b"/0|1\t|1\t/0/0", 3, 0, 1).tolist()
+    [1, 2, 0]
     """
     text = np.frombuffer(cells, dtype=np.uint8)
     if keys == 1 and len(text) == 4 * n - 1 and (text[3::4] == TAB).all():  # a call of three letters each
         return counts(_allele(text[::4]), _second(text[1::4], text[2::4]))
     start, end = fields(text, n, key)
+    start = _after_phase(text, start, end)
     length = end - start
     if (length > 3).any() or (length == 2).any():
         return None
@@ -37,6 +40,12 @@ def calls(cells: bytes, n: int, key: int, keys: int) -> Array | None:
     double = length == 3
     second[double] = _second(text[start[double] + 1], text[start[double] + 2])
     return counts(first, second)
+
+
+def _after_phase(text: Array, start: Array, end: Array) -> Array:
+    """Calls may begin with / or | since VCF 4.4, which tells whether the first allele is phased."""
+    first = text[np.minimum(start, len(text) - 1)]
+    return np.where((start < end) & ((first == SLASH) | (first == BAR)), start + 1, start)
 
 
 def counts(first: Array, second: Array) -> Array:
