@@ -285,7 +285,7 @@ def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
     >>> _whole([plan, {"stage": "fit", "done": 1, "total": 2}, {"stage": "kernels", "done": 0, "total": 0}])
     {'steps': (2, 2), 'share': 0.625}
     """
-    plan = next((event["plan"] for event in events if "plan" in event), {})
+    plan: dict[str, float] = next((event["plan"] for event in events if "plan" in event), {})
     last = next((event for event in reversed(events) if event.get("stage") in plan), None)
     if last is None:
         return {}

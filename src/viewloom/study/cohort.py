@@ -17,7 +17,7 @@ from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
 from viewloom.study.conversion import with_conversion
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
@@ -109,7 +109,7 @@ def load(
 def join(study: Study, tables: Tables) -> StudyData:
     """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible."""
     if tables.problems:
-        raise StudyError("\n".join(tables.problems))
+        raise StudyError(*tables.problems)
     ids, people = tables.ids, tables.participants
     frames = {name: in_rows(frame, ids) for name, frame in tables.frames.items()}
     views = with_sparse(Views(frames, ids=ids, allow_nan=True), tables.frames, ids)
@@ -149,10 +149,10 @@ def read_tables(
     frames: dict[str, pd.DataFrame] = {}
     people, reference, problems = None, None, list[str]()
     elsewhere = named_elsewhere(study)
-    with _collecting(problems, "participants"):
+    with _collecting(problems, "participants", "participants"):
         reference = reference_dates(study.participants, study.ids.match)
     for name, view in study.views.items():
-        with _collecting(problems, f"view {name!r}"):
+        with _collecting(problems, f"view {name!r}", "views", name):
             wanted = (needed or {}).get(name, ())
             by_rules = named_by_rules(study, name)
             frames[name] = read_view(
@@ -165,7 +165,7 @@ def read_tables(
                 name=name,
             )
     if study.participants is not None:
-        with _collecting(problems, "participants"):
+        with _collecting(problems, "participants", "participants"):
             people = read_participants(study.participants, study.ids.match, training=training)
             if training:
                 people = with_conversion(people, study.participants, study.ids.match)
@@ -191,30 +191,30 @@ def _rule_tables(study: Study, reference: Reference | None) -> dict[str, pd.Data
     found = {}
     for view, columns in names.items():
         if columns:
-            with _naming(f"view {view!r}"):
+            with _naming(f"view {view!r}", "views", view):
                 unique = list(dict.fromkeys(columns))
                 found[view] = read_rule_columns(study.views[view], unique, study.ids.match, reference)
     return found
 
 
 @contextmanager
-def _collecting(problems: list[str], label: str | None = None) -> Iterator[None]:
+def _collecting(problems: list[str], label: str | None = None, *block: str) -> Iterator[None]:
     """Collect errors instead of raising them."""
     try:
-        with _naming(label):
+        with _naming(label, *block):
             yield
     except StudyError as error:
-        problems.extend(str(error).split("\n"))
+        problems.extend(error.lines)
 
 
 @contextmanager
-def _naming(label: str | None) -> Iterator[None]:
-    """Add the name of a source to every line of an error."""
+def _naming(label: str | None, *block: str) -> Iterator[None]:
+    """Add the name of a source to every line of an error, and its block to what they suggest."""
     try:
         yield
     except StudyError as error:
         start = "" if label is None else f"{label}: "
-        raise StudyError("\n".join(start + line for line in str(error).split("\n"))) from None
+        raise StudyError(*(Message(start + line, line).within(*block) for line in error.lines)) from None
 
 
 def _reading_notes(tables: Tables) -> Iterator[Note]:
