@@ -1,21 +1,33 @@
-"""Lines that the messages of a check suggest: written to the study, the problem is gone."""
+"""What the messages of a check suggest, as data: written to the study, the problem is gone."""
+
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
-from small import write_small
+from small import STUDY, write_small
 
-from viewloom.study import check, read_study
+from viewloom.study import StudyError, check, read_study
 from viewloom.study.advice import advice
 from viewloom.study.config.editing import edited
+from viewloom.study.errors import Message, Suggestion
+
+
+def checked(folder):
+    return check(read_study(folder / "study.toml"))
+
+
+def suggested(found):
+    """Messages of a check with what they suggest."""
+    return advice([*found.problems, *found.notes])
 
 
 def applied(folder, message, number=0):
-    """The study with the line that a message suggests."""
+    """The study with what a message suggests."""
     path = folder / "study.toml"
-    lines = advice(message, read_study(path))
-    path.write_text(edited(path.read_text(), lines[number].changes))
-    return check(read_study(path))
+    chosen = suggested(checked(folder))[message][number]
+    path.write_text(edited(path.read_text(), chosen.changes))
+    return checked(folder)
 
 
 def with_codes(folder, name, column):
@@ -24,15 +36,24 @@ def with_codes(folder, name, column):
     frame.to_csv(folder / name, index=False)
 
 
-@pytest.mark.parametrize(("name", "column"), [("vbm.csv", "LHippocampus"), ("participants.csv", "age")])
-def test_missing_codes(tmp_path, name, column):
-    write_small(tmp_path)
+CODES = [
+    ("vbm.csv", "LHippocampus", "", ["views", "vbm"], {"missing_codes": [-999]}),
+    ("participants.csv", "age", "", ["participants"], {"missing_codes": [-999]}),
+    ("vbm.csv", "LHippocampus", "missing_codes = { 'R*' = [-4] }", ["views", "vbm"],
+     {"missing_codes": {"R*": [-4], "LHippocampus": [-999]}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "column", "given", "block", "settings"), CODES)
+@pytest.mark.parametrize("number", [0, 1])
+def test_missing_codes(tmp_path, name, column, given, block, settings, number):
+    write_small(tmp_path, STUDY.replace("[views.fdg]", f"{given}\n[views.fdg]"))
     with_codes(tmp_path, name, column)
-    [problem] = check(read_study(tmp_path / "study.toml")).problems
-    found = advice(problem, read_study(tmp_path / "study.toml"))
-    assert found[0].text == "missing_codes = [-999]"
+    [(problem, found)] = suggested(checked(tmp_path)).items()
+    assert [one.block for one in found] == [block, block]
+    assert found[0].settings == settings
     assert [one.condition for one in found] == ["", "if it is a value"]
-    assert applied(tmp_path, problem).ok
+    assert applied(tmp_path, problem, number).ok
 
 
 def test_ids_of_another_spelling(tmp_path):
@@ -40,16 +61,41 @@ def test_ids_of_another_spelling(tmp_path):
     frame = pd.read_csv(tmp_path / "vbm.csv")
     frame["participant_id"] = frame["participant_id"].str.removeprefix("sub-")
     frame.to_csv(tmp_path / "vbm.csv", index=False)
-    problems = check(read_study(tmp_path / "study.toml")).problems
-    message = next(line for line in problems if "under [ids]" in line)
-    assert applied(tmp_path, message).ok
+    found = suggested(checked(tmp_path))
+    assert [one.block for lines in found.values() for one in lines] == [["ids"]] * 2  # problem and note
+    for message in found:
+        assert applied(tmp_path, message).ok
+        write = tmp_path / "study.toml"
+        write.write_text(STUDY)
 
 
 @pytest.mark.parametrize(
-    "message",
-    ["view 'vbm': nothing to do.", "view 'other': x; set missing_codes = [-4].",
-     "participants: set nothing = 1.", "view 'vbm': set missing_codes = [-4", "a.csv: set decimal = ','."],
-)  # fmt: skip
-def test_no_line_without_a_place(tmp_path, message):
+    ("cells", "settings"),
+    [("1,5", {"decimal": ","}), ("1.234,5", {"decimal": ",", "thousands": "."})],
+)
+def test_notation(tmp_path, cells, settings):
     write_small(tmp_path)
-    assert advice(message, read_study(tmp_path / "study.toml")) == []
+    frame = pd.read_csv(tmp_path / "vbm.csv", dtype=str)
+    frame["LHippocampus"] = [cells.replace("5", str(i % 7)) for i in range(len(frame))]
+    frame.to_csv(tmp_path / "vbm.csv", index=False, sep=";")
+    path = tmp_path / "study.toml"
+    path.write_text(path.read_text().replace('"vbm.csv"\n', '"vbm.csv"\ndecimal = "."\n'))
+    found = suggested(checked(tmp_path))
+    assert settings in [one.settings for lines in found.values() for one in lines]
+
+
+def test_wording_is_not_read():
+    """A message that merely quotes a line suggests nothing."""
+    assert advice(["view 'vbm': a.csv: -4; set missing_codes = [-4]."]) == {}
+    nowhere = Message("a.csv: -4", Suggestion({"missing_codes": [-4]}))
+    assert advice([nowhere]) == {}  # no block is known
+
+
+def test_lines_of_errors():
+    """Suggestions stay with their lines, also in errors of other processes."""
+    one = Message("first; set match", Suggestion({"match": "adni"}, block=("ids",)))
+    error = pickle.loads(pickle.dumps(StudyError(one, "second\nthird")))
+    assert str(error) == "first; set match\nsecond\nthird"
+    assert error.lines == ["first; set match", "second", "third"]
+    assert [len(line.suggestions) for line in error.lines] == [1, 0, 0]
+    assert one.within("views", "mri").suggestions == one.suggestions

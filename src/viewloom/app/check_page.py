@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from viewloom.app.context import address, context_of, digest, go, local, one, page, parsed_json, study_path
 from viewloom.runtime.errors import InputError
-from viewloom.study.advice import Advice, advice
-from viewloom.study.config.toml import examined, study_text
-from viewloom.study.errors import StudyError
+from viewloom.study.config.toml import study_text
 
 PICTURE = "overlaps.svg"
 MOST_ROWS = 200
@@ -27,7 +23,6 @@ def show(request: Request) -> Response:
     text = study_text(path)
     found = parsed_json(jobs.output(file, "check")) if status else None
     errors = jobs.errors(file, "check") if status and found is None else []
-    messages = [*found["problems"], *found["notes"]] if found else []
     return page(
         request,
         "check.html",
@@ -35,21 +30,11 @@ def show(request: Request) -> Response:
         job=status,
         found=found,
         errors=errors,
-        advice=_advice(messages, text, path),
+        advice=found.get("suggestions", {}) if found else {},
         stale=bool(status and status.about.get("digest") != digest(text)),
         picture=(jobs.folder(file, "check") / PICTURE).is_file(),
         most=MOST_ROWS,
     )
-
-
-def _advice(messages: list[str], text: str, path: Any) -> dict[str, list[Advice]]:
-    """The lines that each message suggests."""
-    try:
-        study, _ = examined(text, path)
-    except StudyError:
-        return {}
-    found = {message: advice(message, study) for message in messages} if study is not None else {}
-    return {message: lines for message, lines in found.items() if lines}
 
 
 def start(request: Request) -> Response:

@@ -181,6 +181,13 @@ def run_path(request: Request, name: str = "run", index: str = "run.json") -> Pa
     return path
 
 
+def whole_number(text: str, name: str) -> str:
+    """The input as an argument of a command; `InputError` if it is no whole number."""
+    if not (text.isascii() and text.isdigit()):
+        raise InputError(f"{name.removeprefix('--')}: must be a whole number.")
+    return text
+
+
 def local(given: str) -> str:
     """A relative path as an argument of a command, never an option."""
     return os.path.join(".", given)

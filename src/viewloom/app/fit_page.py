@@ -22,6 +22,7 @@ from viewloom.app.context import (
     page,
     seconds,
     study_path,
+    whole_number,
 )
 from viewloom.app.jobs import Status
 from viewloom.runtime.errors import InputError
@@ -41,6 +42,14 @@ TITLES = {
     "report": "Writing the report again",
     "figures": "Drawing figures",
     "paper": "Writing the files for a paper",
+    "select": "Searching settings",
+    "compare": "Comparing",
+}
+STEPS = {  # where a job belongs among the steps
+    "check": "check",
+    **dict.fromkeys(("fit", "select", "compare"), "fit"),
+    **dict.fromkeys(("rename", "report", "figures", "paper"), "run"),
+    **dict.fromkeys(("predict", "replicate"), "subjects"),
 }
 
 
@@ -85,17 +94,13 @@ def start(request: Request) -> Response:
     arguments += ["--choose-k"] if one(request, "clusters") == "choose" else []
     arguments += [flag for name, flag in FLAGS.items() if name in form]
     for name, flag in NUMBERS.items():
-        arguments += [flag, _whole(one(request, name).strip(), flag)] if one(request, name).strip() else []
+        arguments += (
+            [flag, whole_number(one(request, name).strip(), flag)] if one(request, name).strip() else []
+        )
     arguments += ["--resume"] if "resume" in form else []
     following = address("run", run=context.root.relative(target), file=file)
     context.jobs.start(file, arguments, following, output=output)
     return go(request, "job", file=file, command="fit")
-
-
-def _whole(text: str, flag: str) -> str:
-    if not text.isdigit():
-        raise InputError(f"{flag.removeprefix('--')}: must be a whole number.")
-    return text
 
 
 def _set_clusters(request: Request, path: Path) -> None:
@@ -105,7 +110,7 @@ def _set_clusters(request: Request, path: Path) -> None:
 
     given = one(request, "n_clusters").strip()
     if one(request, "clusters") == "number" and given:
-        number = int(_whole(given, "number of clusters"))
+        number = int(whole_number(given, "number of clusters"))
         if read_study(path).model.n_clusters != number:
             write_changes(request, path, {("model", "n_clusters"): number})
             read_study(path)
@@ -145,11 +150,26 @@ def job(request: Request) -> Response:
         request,
         "job.html",
         job=status,
+        shown=_progress(status),
         title=TITLES[command],
+        here=STEPS.get(command, ""),
+        back=_back(request, command),
         subject=subject,
         of=("run" if one(request, "run") else "file"),
         errors=context.jobs.errors(subject, command) if not status.running else [],
         log=context.jobs.output(subject, command),
+    )
+
+
+def _back(request: Request, command: str) -> str:
+    """Where a job was started."""
+    file, run = one(request, "file"), one(request, "run")
+    if run:
+        return address("run", run=run, file=file)
+    if command in ("predict", "replicate"):
+        return address("subjects", other=file)
+    return {"fit": address("fit", file=file), "check": address("check", file=file)}.get(
+        command, address("settings", file=file) if command in ("select", "compare") else ""
     )
 
 
@@ -200,14 +220,22 @@ async def events(request: Request) -> Response:
 
 
 def _progress(status: Status) -> dict[str, Any]:
-    """What the page shows of a job."""
-    parts = [f"{status.done} of {status.total}"] if status.total > 1 else []
-    parts += [f"about {seconds(status.left)} left in this stage"] if status.left and status.total > 1 else []
+    """What the page shows of a job: the whole where the command announced its stages, or else the stage."""
+    whole = status.share is not None
+    left = f"about {seconds(status.left_of_all)} left" if status.left_of_all else ""
+    if not whole and status.left and status.total > 1:
+        left = f"about {seconds(status.left)} left in this stage"
+    parts = [
+        f"Step {status.steps[0]} of {status.steps[1]}" if whole else "",
+        f"{status.done} of {status.total} done" if status.total > 1 else "",
+        f"{seconds(status.elapsed)} so far",
+        left,
+    ]
     return {
         "state": status.state,
         "stage": status.stage or "Starting",
-        "detail": " · ".join(parts),
-        "elapsed": seconds(status.elapsed),
-        "done": status.done,
-        "total": status.total if status.total > 1 else 0,
+        "detail": " · ".join(filter(None, parts)),
+        "said": status.said[-1] if status.said else "",
+        "done": round(status.share, 3) if status.share is not None else status.done,
+        "total": 1 if whole else status.total if status.total > 1 else 0,
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from viewloom.app.context import address, context_of, form_of, go, local, one, page, parsed_json
+from viewloom.app.context import address, context_of, form_of, go, local, one, page, parsed_json, study_path
 from viewloom.runtime.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def home(request: Request) -> Response:
         "folder.html",
         found=found,
         first=first,
+        file=one(request, "file") or (found.studies[0] if len(found.studies) == 1 else ""),
         drafted=drafted if (context.root.folder / "study.toml").exists() else None,
         example=_free(context.root.folder, EXAMPLE),
     )
@@ -68,6 +69,7 @@ def draft(request: Request) -> Response:
 
 def drafted(request: Request) -> Response:
     """Show what each file was taken for, and which were passed over."""
+    study_path(request)
     found = parsed_json(context_of(request).jobs.output("", "init")) or {"used": [], "passed": []}
     return page(request, "drafted.html", drafted=found)
 

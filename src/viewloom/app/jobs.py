@@ -22,12 +22,14 @@ from typing import Any
 
 from viewloom.app.worker import ERRORS, EXIT, JOB, LOCK, OUTPUT, PROGRESS, lock
 from viewloom.runtime.errors import InputError
+from viewloom.runtime.files import PAGE_FOLDER
 
-HIDDEN = ".viewloom-app"  # below the root; readable by its owner only
 STOPPED = "stopped"  # a file that says that the job was stopped on purpose
 PATIENCE = 8.0  # seconds until a job that was asked to stop is killed
 MOST_TEXT = 1 << 22  # bytes of output that are read
-TAIL = 1 << 14  # bytes of progress that are read
+TAIL = 1 << 14  # bytes at the beginning and at the end of the progress that are read
+LEAST_SHARE = 0.1  # of the work, from which on the time left can be estimated
+EVENTS = ({"stage", "done", "total", "at"}, {"plan"}, {"said"})  # keys of what is recorded
 RUNNING, FINISHED, FAILED, PAUSED, LOST = "running", "finished", "failed", "stopped", "lost"
 
 
@@ -47,6 +49,12 @@ class Status:
         What is being done, and since when: `done` of `total` units, of an unknown total if 0.
     elapsed, left : float or None
         Seconds since the start, and until the end of the stage.
+    steps : tuple of int
+        Number of the stage among those that the command announced, and their number; (0, 0) without.
+    share : float or None
+        Part of the whole work that is done, as far as the command announced its stages.
+    said : list of str
+        Results that are known before the end.
     """
 
     state: str
@@ -58,12 +66,22 @@ class Status:
     total: int = 0
     elapsed: float = 0.0
     left: float | None = None
+    steps: tuple[int, int] = (0, 0)
+    share: float | None = None
+    said: list[str] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
         """Whether the job goes on."""
         return self.state == RUNNING
+
+    @property
+    def left_of_all(self) -> float | None:
+        """Seconds until the end, by the share that is done; None as long as that is a guess."""
+        if not self.share or self.share < LEAST_SHARE or "--resume" in self.arguments:
+            return None  # stages that were finished before take no time
+        return self.elapsed * (1.0 - self.share) / self.share
 
 
 class Jobs:
@@ -88,7 +106,7 @@ class Jobs:
         return self._subject(subject) / command
 
     def _subject(self, subject: str) -> Path:
-        return self.root / HIDDEN / hashlib.sha256(subject.encode()).hexdigest()[:20]
+        return self.root / PAGE_FOLDER / hashlib.sha256(subject.encode()).hexdigest()[:20]
 
     def start(self, subject: str, arguments: list[str], following: str, **about: Any) -> None:
         """Start a command; `InputError` while another one is running on the same subject."""
@@ -97,7 +115,7 @@ class Jobs:
             if self.current(subject) is not None:
                 raise InputError("Another job is running on this study; wait for it, or stop it first.")
             folder = self.folder(subject, command)
-            _make_private(self.root / HIDDEN, folder.parent)
+            _make_private(self.root / PAGE_FOLDER, folder.parent)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             content = {"arguments": arguments, "root": str(self.root), "next": following, "about": about}
@@ -246,27 +264,47 @@ def _make_private(*folders: Path) -> None:
 
 
 def _stage(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The stage of a job, and the time until its end."""
-    if not events:
+    """The stage of a job, the time until its end, and how much of the whole is done."""
+    stages = [event for event in events if "stage" in event]
+    if not stages:
         return {}
-    last = events[-1]
-    first = next(event for event in events if event["stage"] == last["stage"])
+    last = stages[-1]
+    first = next(event for event in stages if event["stage"] == last["stage"])
     done = last["done"] - first["done"]
     left = (last["total"] - last["done"]) * (last["at"] - first["at"]) / done if done else None
     if left is not None:
         left = max(0.0, left - (time.time() - last["at"]))
-    return {"stage": last["stage"], "done": last["done"], "total": last["total"], "left": left}
+    known = {"stage": last["stage"], "done": last["done"], "total": last["total"], "left": left}
+    return {**known, **_whole(events), "said": [event["said"] for event in events if "said" in event]}
+
+
+def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The place of the last announced stage among all of them, and the share of the work that is done.
+
+    >>> plan = {"plan": {"read": 1.0, "fit": 3.0}}
+    >>> _whole([plan, {"stage": "fit", "done": 1, "total": 2}, {"stage": "kernels", "done": 0, "total": 0}])
+    {'steps': (2, 2), 'share': 0.625}
+    """
+    plan: dict[str, float] = next((event["plan"] for event in events if "plan" in event), {})
+    last = next((event for event in reversed(events) if event.get("stage") in plan), None)
+    if last is None:
+        return {}
+    titles, shares = list(plan), list(plan.values())
+    at = titles.index(last["stage"])
+    within = shares[at] * last["done"] / last["total"] if last["total"] else 0.0
+    return {"steps": (at + 1, len(titles)), "share": (sum(shares[:at]) + within) / sum(shares)}
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
+    """What was recorded at the beginning and at the end."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - TAIL))
-            lines = file.read().decode("utf-8", "replace").split("\n")
+            start = file.read(TAIL)
+            file.seek(max(len(start), path.stat().st_size - TAIL))
+            lines = (start + b"\n" * (file.tell() > len(start)) + file.read()).decode("utf-8", "replace")
     except OSError:
         return []
-    found = [_parsed(line) for line in lines]
-    return [event for event in found if event]
+    return [event for line in lines.split("\n") if (event := _parsed(line))]
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
@@ -274,7 +312,7 @@ def _parsed(line: str) -> dict[str, Any] | None:
         event = json.loads(line)
     except ValueError:  # half a line
         return None
-    return event if isinstance(event, dict) and {"stage", "done", "total", "at"} <= set(event) else None
+    return event if isinstance(event, dict) and any(kind <= set(event) for kind in EVENTS) else None
 
 
 def _text(path: Path) -> str:

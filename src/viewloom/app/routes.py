@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from viewloom.app.context import Context, context_of, page
+from viewloom.app.context import Context, context_of, page, study_path
 from viewloom.app.security import CLOSED, Gate, has_cookie
 from viewloom.runtime.errors import ViewloomError
 
@@ -27,6 +27,8 @@ PAGES = {  # address -> module and function that shows it
     "overlaps": "check_page.picture",
     "fit": "fit_page.show",
     "job": "fit_page.job",
+    "settings": "settings_page.show",
+    "settings/figure": "settings_page.figure",
     "run": "run_page.show",
     "report": "run_page.report",
     "download": "run_page.download",
@@ -48,6 +50,8 @@ FORMS = {  # address -> module and function that does what the form asks for
     "fit/resume": "fit_page.resume",
     "fit/discard": "fit_page.discard",
     "job/stop": "fit_page.stop",
+    "settings": "settings_page.start",
+    "settings/apply": "settings_page.apply",
     "run/rename": "run_page.rename",
     "run/report": "run_page.rewrite",
     "run/figures": "run_page.figures",
@@ -128,15 +132,24 @@ def static(request: Request) -> Response:
 
 def refused(request: Request, error: Exception) -> Response:
     """An error that viewloom raises deliberately: its lines have no ids and no values."""
-    return page(request, "error.html", 400, title="This did not work", lines=str(error).split("\n"))
+    return _error(request, 400, "This did not work", str(error).split("\n"))
 
 
 def absent(request: Request, error: Exception | None) -> Response:
     """No such page."""
-    return page(request, "error.html", 404, title="There is no such page", lines=[])
+    return _error(request, 404, "There is no such page", [])
 
 
 def failed(request: Request, error: Exception) -> Response:
     """Any other error; its message may quote data and is not shown."""
     lines = [f"The program failed ({type(error).__name__}). Your files are unchanged."]
-    return page(request, "error.html", 500, title="This did not work", lines=lines)
+    return _error(request, 500, "This did not work", lines)
+
+
+def _error(request: Request, status: int, title: str, lines: list[str]) -> Response:
+    """A page that says what is wrong, with a way back to the study where there is one."""
+    try:
+        there = study_path(request).is_file()
+    except ViewloomError:
+        there = False
+    return page(request, "error.html", status, title=title, lines=lines, there=there)

@@ -95,7 +95,7 @@ def download(request: Request) -> Response:
     given = one(request, "path")
     path = context_of(request).root.path(given)
     if not path.is_file():
-        raise InputError(f"{given}: no such file.")
+        raise InputError(f"{given or 'The file'}: no such file.")
     return FileResponse(path, media_type="application/octet-stream", filename=path.name)
 
 

@@ -58,6 +58,7 @@ def serve(
         raise MissingPackageError(
             "The page needs starlette, uvicorn and jinja2: pip install viewloom[app]"
         ) from error
+    from viewloom.app.connections import TimedProtocol
     from viewloom.app.context import Context
     from viewloom.app.jobs import Jobs
     from viewloom.app.paths import Root
@@ -73,6 +74,7 @@ def serve(
     server = uvicorn.Server(
         uvicorn.Config(
             application(context, lambda: setattr(server, "should_exit", True)),
+            http=TimedProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -140,7 +142,15 @@ def _warm(context: Any) -> None:
     """Import what most pages need, and start the process of the first job, while the first page is read."""
     try:
         context.jobs.prepare()
-        for name in ("folder_page", "study_page", "check_page", "fit_page", "run_page", "subjects_page"):
+        for name in (
+            "folder_page",
+            "study_page",
+            "check_page",
+            "fit_page",
+            "settings_page",
+            "run_page",
+            "subjects_page",
+        ):
             import_module(f"viewloom.app.{name}")
         for name in ("drafting.preview", "run.comparing", "run.staging"):
             import_module(f"viewloom.study.{name}")

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from viewloom.app import forms, inputs
-from viewloom.app.context import context_of, digest, form_of, go, one, page, study_path
+from viewloom.app.context import context_of, digest, form_of, go, one, page, parsed_json, study_path
 from viewloom.runtime.files import atomic_write
 from viewloom.study import readers
 from viewloom.study.config.editing import edited
@@ -86,17 +86,19 @@ def remove(request: Request) -> Response:
 
 
 def apply(request: Request) -> Response:
-    """Write the line that a message of the check suggests."""
-    from viewloom.study.advice import advice
-    from viewloom.study.config.toml import parse_study
-
-    path = study_path(request)
-    known = advice(one(request, "message"), parse_study(study_text(path), path))
-    number = one(request, "number", "0")
-    if not number.isdigit() or int(number) >= len(known):
-        raise StudyError("This suggestion does not fit the study any more; check it again.")
-    write_changes(request, path, known[int(number)].changes)
+    """Write the line that a message of the last check suggests."""
     from viewloom.app.check_page import start
+    from viewloom.study.advice import Advice
+
+    path, file = study_path(request), one(request, "file")
+    checked = parsed_json(context_of(request).jobs.output(file, "check")) or {}
+    known = checked.get("suggestions", {}).get(one(request, "message"), [])
+    number = one(request, "number", "0")
+    chosen = Advice(**known[int(number)]) if number.isdigit() and int(number) < len(known) else None
+    views = _data(study_text(path)).get("views", {})
+    if chosen is None or (chosen.block[0] == "views" and chosen.block[1] not in views):
+        raise StudyError("This suggestion does not fit the study any more; check it again.")
+    write_changes(request, path, chosen.changes)
 
     return start(request)
 

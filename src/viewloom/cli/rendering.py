@@ -287,6 +287,8 @@ def print_notes(title: str, notes: Sequence[Note]) -> None:
 
 def check_as_dict(check: Check) -> dict[str, Any]:
     """A check as a dict for JSON."""
+    from viewloom.study.advice import advice
+
     patterns = [
         {"views": [name for name, has in zip(check.views.index, pattern, strict=True) if has], "subjects": n}
         for pattern, n in zip(check.overlaps.index, check.overlaps, strict=True)
@@ -311,6 +313,10 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "types": check.types.to_dict("records"),
         "notes": [str(note) for note in check.notes],
         "problems": check.problems,
+        "suggestions": {
+            message: [one._asdict() for one in found]
+            for message, found in advice([*check.problems, *check.notes]).items()
+        },
     }
 
 

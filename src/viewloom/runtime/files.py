@@ -14,6 +14,7 @@ from viewloom.runtime.errors import InputError, OutputError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LEAST_ROOM = 2**20  # bytes that must be free before a run starts
+PAGE_FOLDER = ".viewloom-app"  # what the local page keeps of its jobs; readable by its owner only
 PRIVATE = 0o600  # permissions of files about single subjects, set when the file is created
 SPECIAL = {
     stat.S_IFIFO: "a named pipe",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -81,9 +81,26 @@ def stage(title: str, total: int) -> Iterator[Callable[[int], None]]:
 def record_to(path: Path) -> None:
     """Record the progress of this process in a file, instead of drawing it: one JSON object per line.
 
-    Each has the stage, the finished units, their total (0 if unknown), and the time in seconds.
+    Each has the stage, the finished units, their total (0 if unknown), and the time in seconds; or what
+    `announce` or `tell` records.
     """
     RECORD[:] = [path]
+
+
+def announce(shares: Mapping[str, float]) -> None:
+    """Record the stages that will follow, in their order, with their expected shares of the time."""
+    _record({"plan": dict(shares)})
+
+
+def tell(line: str) -> None:
+    """Record a result that is known before the end."""
+    _record({"said": line})
+
+
+def _record(event: Mapping[str, Any]) -> None:
+    if RECORD:
+        with RECORD[0].open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(event)}\n")
 
 
 def recorder(title: str, total: int) -> Callable[[int], None]:
@@ -96,9 +113,7 @@ def recorder(title: str, total: int) -> Callable[[int], None]:
         if time.time() - last < RECORDED_EVERY and done < total:
             return
         last = time.time()
-        line = json.dumps({"stage": title, "done": done, "total": total, "at": last})
-        with RECORD[0].open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        _record({"stage": title, "done": done, "total": total, "at": last})
 
     advance(0)
     return advance

@@ -1,24 +1,14 @@
-"""Lines for study.toml that the problems of a study suggest, as changes of its keys."""
+"""Changes of study.toml that the problems and notes of a check suggest."""
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from viewloom.study.config.editing import toml_value
 from viewloom.study.config.positions import Where
-from viewloom.study.config.schema import BLOCKS
-from viewloom.study.config.toml import Study
-
-# "set missing_codes = [-4], or missing_codes = [] if it is a value": messages quote lines as they are in TOML
-VALUE = r"(?:\[[^\]]*\]|\{[^}]*\}|'[^']*'|\"[^\"]*\"|true|false|-?[\d.]+)"
-LINE = re.compile(
-    rf"(?:set|or|and) ([a-z_]+ = {VALUE}(?: and [a-z_]+ = {VALUE})*)(?: under \[([a-z]+)\])?([^;,.]*)"
-)
-VIEW = re.compile(r"view '([^']+)': ")
-BELOW = ("participants", "views.<name>")  # blocks with the same keys: the message names the source
+from viewloom.study.errors import Suggestion
+from viewloom.study.notes import Note
 
 
 class Advice(NamedTuple):
@@ -26,69 +16,53 @@ class Advice(NamedTuple):
 
     Attributes
     ----------
-    changes : dict of tuple to object
-        New values by key, for `editing.edited`.
+    block : list of str
+        Names of the block of study.toml.
+    settings : dict of str to object
+        New values by key.
     text : str
         The same as lines of study.toml.
     condition : str
-        The rest of the sentence, such as "if it is a value"; may be empty.
+        When it is right, such as "if it is a value"; may be empty.
     """
 
-    changes: dict[Where, Any]
+    block: list[str]
+    settings: dict[str, Any]
     text: str
     condition: str
 
+    @property
+    def changes(self) -> dict[Where, Any]:
+        """New values by key, for `editing.edited`."""
+        return {(*self.block, key): value for key, value in self.settings.items()}
 
-def advice(message: str, study: Study) -> list[Advice]:
-    """The lines that a problem or note suggests.
+
+def advice(messages: Iterable[str | Note]) -> dict[str, list[Advice]]:
+    """What messages suggest, by their text.
 
     Parameters
     ----------
-    message : str
-        From `Check.problems` or `Check.notes`.
-    study : Study
-        Its views are the blocks that a line may belong to.
+    messages : iterable of str or Note
+        `Check.problems` and `Check.notes`; those without a suggestion are left out.
 
     Examples
     --------
-    >>> study = Study.model_validate({"views": {"mri": {}}})
-    >>> line = "view 'mri': a.csv: -4; set missing_codes = [-4], or missing_codes = [] if it is a value."
-    >>> [(one.text, one.condition) for one in advice(line, study)]
-    [('missing_codes = [-4]', ''), ('missing_codes = []', 'if it is a value')]
+    >>> line = Message("a.csv: -4; set missing_codes = [-4].", Suggestion({"missing_codes": [-4]}))
+    >>> [(one.block, one.text) for one in advice([line.within("views", "mri")])[line]]
+    [(['views', 'mri'], 'missing_codes = [-4]')]
     """
-    return list(_advice(message, study))
+    found = {str(message): _advice(getattr(message, "suggestions", ())) for message in messages}
+    return {message: lines for message, lines in found.items() if lines}
 
 
-def _advice(message: str, study: Study) -> Iterator[Advice]:
-    for lines, block, condition in LINE.findall(message):
-        settings = _parsed(re.split(r" and (?=[a-z_]+ = )", lines))
-        where = _block(message, block, settings, study)
-        if settings and where is not None:
-            changes = {(*where, key): value for key, value in settings.items()}
-            text = "\n".join(f"{key} = {toml_value(value)}" for key, value in settings.items())
-            yield Advice(changes, text, condition.strip())
+def _advice(suggestions: Iterable[Suggestion]) -> list[Advice]:
+    """Suggestions whose block is known."""
+    return [
+        Advice(list(block), dict(settings), _text(settings), condition)
+        for settings, condition, block in suggestions
+        if block
+    ]
 
 
-def _parsed(lines: Iterable[str]) -> dict[str, Any]:
-    try:
-        return tomllib.loads("\n".join(lines))
-    except tomllib.TOMLDecodeError:
-        return {}
-
-
-def _block(message: str, named: str, settings: Iterable[str], study: Study) -> Where | None:
-    """The block of some keys: the one that the message names, that of its source, or the only one."""
-    if named:
-        return (named,)
-    homes = [name for name, model in BLOCKS.items() if all(key in model.model_fields for key in settings)]
-    if found := VIEW.match(message):
-        return ("views", found[1]) if "views.<name>" in homes and found[1] in study.views else _only(homes)
-    if message.startswith("participants: ") and "participants" in homes:
-        return ("participants",)
-    return _only(homes)
-
-
-def _only(homes: list[str]) -> Where | None:
-    """The block that has these keys, unless several sources do."""
-    found = [name for name in homes if name not in BELOW and "." not in name]
-    return (found[0],) if len(found) == 1 else None
+def _text(settings: Any) -> str:
+    return "\n".join(f"{key} = {toml_value(value)}" for key, value in settings.items())

@@ -59,7 +59,8 @@ class Check:
     notes : list of Note
         What `fit` leaves out or changes, and why.
     problems : list of str
-        Errors that prevent a run. The tables then cover the files that could be read.
+        Errors that prevent a run, each a `Message` with the settings that solve it, where they are known. The
+        tables then cover the files that could be read.
     groups : DataFrame
         Subjects by diagnosis (rows) and by what the rules of [cluster] make of them (columns): clustered,
         reference, left out. Empty without rules.
@@ -161,7 +162,7 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
         ready = _prepared(study, everyone)
         later = read_followup(study, ready.data, ready.preparation)
     except StudyError as error:
-        return replace(describe(study, tables), problems=str(error).split("\n")), None
+        return replace(describe(study, tables), problems=[*error.lines]), None
     found = describe(study, tables, ready.preparation)
     found = replace(found, notes=[*found.notes, *visit_notes(later, len(ready.views))])
     return found, replace(ready, check=found, later=later)

@@ -17,7 +17,7 @@ from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
 from viewloom.study.conversion import with_conversion
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError
 from viewloom.study.hashes import input_hashes
 from viewloom.study.joining import PROBLEMS, TRAINING_PROBLEMS, Tables, join_notes, without_copies
 from viewloom.study.notes import Note
@@ -109,7 +109,7 @@ def load(
 def join(study: Study, tables: Tables) -> StudyData:
     """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible."""
     if tables.problems:
-        raise StudyError("\n".join(tables.problems))
+        raise StudyError(*tables.problems)
     ids, people = tables.ids, tables.participants
     frames = {name: in_rows(frame, ids) for name, frame in tables.frames.items()}
     views = with_sparse(Views(frames, ids=ids, allow_nan=True), tables.frames, ids)
@@ -147,7 +147,7 @@ def read_tables(
     Tables
     """
     reference, problems = None, list[str]()
-    with _collecting(problems, "participants"):
+    with _collecting(problems, "participants", "participants"):
         reference = reference_dates(study.participants, study.ids.match)
     frames = _read_views(study, problems, training=training, reference=reference, needed=needed or {})
     people = _read_people(study, problems, training)
@@ -179,7 +179,7 @@ def _read_views(
     frames: dict[str, pd.DataFrame] = {}
     elsewhere = named_elsewhere(study)
     for name, view in study.views.items():
-        with _collecting(problems, f"view {name!r}"):
+        with _collecting(problems, f"view {name!r}", "views", name):
             frames[name] = read_view(
                 view,
                 study.ids.match,
@@ -196,7 +196,7 @@ def _read_people(study: Study, problems: list[str], training: bool) -> pd.DataFr
     """The table of participants, or None without a readable one; errors are added to `problems`."""
     people = None
     if study.participants is not None:
-        with _collecting(problems, "participants"):
+        with _collecting(problems, "participants", "participants"):
             people = read_participants(study.participants, study.ids.match, training=training)
             if training:
                 people = with_conversion(people, study.participants, study.ids.match)
@@ -209,30 +209,30 @@ def _rule_tables(study: Study, reference: Reference | None) -> dict[str, pd.Data
     found = {}
     for view, columns in names.items():
         if columns:
-            with _naming(f"view {view!r}"):
+            with _naming(f"view {view!r}", "views", view):
                 unique = list(dict.fromkeys(columns))
                 found[view] = read_rule_columns(study.views[view], unique, study.ids.match, reference)
     return found
 
 
 @contextmanager
-def _collecting(problems: list[str], label: str | None = None) -> Iterator[None]:
+def _collecting(problems: list[str], label: str | None = None, *block: str) -> Iterator[None]:
     """Collect errors instead of raising them."""
     try:
-        with _naming(label):
+        with _naming(label, *block):
             yield
     except StudyError as error:
-        problems.extend(str(error).split("\n"))
+        problems.extend(error.lines)
 
 
 @contextmanager
-def _naming(label: str | None) -> Iterator[None]:
-    """Add the name of a source to every line of an error."""
+def _naming(label: str | None, *block: str) -> Iterator[None]:
+    """Add the name of a source to every line of an error, and its block to what they suggest."""
     try:
         yield
     except StudyError as error:
         start = "" if label is None else f"{label}: "
-        raise StudyError("\n".join(start + line for line in str(error).split("\n"))) from None
+        raise StudyError(*(Message(start + line, line).within(*block) for line in error.lines)) from None
 
 
 def _reading_notes(tables: Tables) -> Iterator[Note]:

@@ -2,15 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
 from viewloom.runtime.visible import visible
 
 
+class Suggestion(NamedTuple):
+    """Settings of study.toml that solve a problem.
+
+    Attributes
+    ----------
+    settings : dict of str to object
+        Keys of one block and their new values.
+    condition : str
+        When they are right, such as "if it is a value"; empty if always.
+    block : tuple of str
+        The block of study.toml; () is that of the file that the message is about.
+    """
+
+    settings: Mapping[str, Any]
+    condition: str = ""
+    block: tuple[str, ...] = ()
+
+
+class Message(str):
+    """A line of a message, with what it suggests as data.
+
+    Parameters
+    ----------
+    text : str
+    *given : Suggestion or str
+        Suggestions, or lines whose suggestions are taken over.
+
+    Examples
+    --------
+    >>> line = Message("-4 in 3 cells; set missing_codes = [-4]", Suggestion({"missing_codes": [-4]}))
+    >>> Message(f"a.csv: {line}", line).within("views", "mri").suggestions[0].block
+    ('views', 'mri')
+    """
+
+    suggestions: tuple[Suggestion, ...]
+
+    def __new__(cls, text: str, *given: Suggestion | str) -> Message:
+        """Text that knows its suggestions."""
+        line = super().__new__(cls, text)
+        line.suggestions = tuple(
+            found
+            for one in given
+            for found in ([one] if isinstance(one, Suggestion) else getattr(one, "suggestions", ()))
+        )
+        return line
+
+    def within(self, *block: str) -> Message:
+        """The line about the file of a block; suggestions for another block stay."""
+        return Message(self, *(one._replace(block=one.block or block) for one in self.suggestions))
+
+
 class StudyError(InputError):
-    """An error in the files or settings of a study: one line with the problem and the solution."""
+    """An error in the files or settings of a study: lines with the problem and the solution.
+
+    Parameters
+    ----------
+    *lines : str
+        Text of one line or several; `Message` where there are suggestions.
+    """
+
+    @property
+    def lines(self) -> list[Message]:
+        """The lines with their suggestions."""
+        texts = [text for text in self.args if isinstance(text, str)]
+        return [
+            text if isinstance(text, Message) else Message(part)
+            for text in texts
+            for part in ([text] if isinstance(text, Message) else text.split("\n"))
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 def check_readable(path: Path) -> None:

@@ -12,6 +12,7 @@ from viewloom.data.mixed import coded
 from viewloom.data.naming import listed
 from viewloom.study.aside import copies, in_full, shared_columns, without
 from viewloom.study.config.schema import Study
+from viewloom.study.errors import Message, Suggestion
 from viewloom.study.ids import best_style, canonical_ids, styles_of
 from viewloom.study.notes import Note, count_note
 from viewloom.study.reading import column_names, file_names, none_left
@@ -88,7 +89,9 @@ def join_notes(tables: Tables, study: Study) -> Iterator[Note]:
         saved = {style: len(known) - canonical_ids(known, style).nunique() for style in styles}
         style = max(saved, key=lambda style: saved[style])
         way_out = f"spelled differently; match = {style!r} under [ids] would join them"
-        yield from count_note(saved[style], "id is", "ids are", way_out)
+        matching = Suggestion({"match": style}, block=("ids",))
+        found = count_note(saved[style], "id is", "ids are", way_out)
+        yield from (replace(note, suggestions=(matching,)) for note in found)
     yield from shared_columns(tables.frames)
 
 
@@ -144,12 +147,13 @@ def _poor_views(tables: Tables, study: Study) -> Iterator[str]:
             yield f"{where}: no column varies among its {len(frame)} subjects; leave the view out."
 
 
-def _unlinked_views(tables: Tables, study: Study) -> Iterator[str]:
+def _unlinked_views(tables: Tables, study: Study) -> Iterator[Message]:
     """Views that have no subject in common with the other views."""
     linked, apart = _islands(tables.frames)
     if apart:
         a, b = (_union(tables.frames[name].index for name in names) for names in (linked, apart))
-        yield f"views {listed(linked)} have no subject in common with {listed(apart)}{_way_out(a, b)}"
+        way = _way_out(a, b)
+        yield Message(f"views {listed(linked)} have no subject in common with {listed(apart)}{way}", way)
 
 
 def _few_subjects(tables: Tables, study: Study) -> Iterator[str]:
@@ -158,11 +162,12 @@ def _few_subjects(tables: Tables, study: Study) -> Iterator[str]:
         yield f"{n} subjects are too few for {k} clusters; at least {LEAST_PER_CLUSTER * k} are needed."
 
 
-def _no_common_subject(tables: Tables, study: Study) -> Iterator[str]:
+def _no_common_subject(tables: Tables, study: Study) -> Iterator[Message]:
     """Participants that have no subject in common with the views."""
     ids, people = tables.ids, tables.participants
     if people is not None and len(ids) and not among(ids, people.index).any():
-        yield f"the views have no subject in common with participants{_way_out(ids, people.index)}"
+        way = _way_out(ids, people.index)
+        yield Message(f"the views have no subject in common with participants{way}", way)
 
 
 def _no_controls(tables: Tables, study: Study) -> Iterator[str]:
@@ -199,12 +204,13 @@ def _union(indices: Iterable[pd.Index]) -> pd.Index:
     return pd.Index(sorted(found), dtype=str, name="id")
 
 
-def _way_out(a: pd.Index, b: pd.Index) -> str:
+def _way_out(a: pd.Index, b: pd.Index) -> Message:
     """The number of ids that do not match, and a possible solution."""
     style, shared = best_style(a, b)
     helps = f"set match = {style!r} under [ids], which matches {shared}."
     spelling = "check the id columns and the spelling of ids."
-    return f" ({len(a)} and {len(b)} ids): {helps if shared else spelling}"
+    found = [Suggestion({"match": style}, block=("ids",))] if shared else []
+    return Message(f" ({len(a)} and {len(b)} ids): {helps if shared else spelling}", *found)
 
 
 PROBLEMS = (_no_common_subject,)

@@ -6,11 +6,12 @@ that are passed on: small counts of subjects are hidden there. No text is parsed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from viewloom.clinical import Hidden, Known, Shown, shown_counts
+from viewloom.study.errors import Suggestion
 from viewloom.study.wording import counted
 
 
@@ -131,6 +132,8 @@ class Note:
     ----------
     parts : tuple of str, Count, Breakdown or Rough
         Shown one after the other. Every number of subjects, rows or cells is a part of its own, never text.
+    suggestions : tuple of Suggestion
+        Settings that may be better.
 
     Examples
     --------
@@ -142,6 +145,7 @@ class Note:
     """
 
     parts: tuple[str | Count | Breakdown | Rough, ...]
+    suggestions: tuple[Suggestion, ...] = ()
 
     def __str__(self) -> str:
         return "".join(map(str, self.parts))
@@ -152,7 +156,7 @@ class Note:
 
     def about(self, source: str) -> Note:
         """The note with the name of the table or view that it is about."""
-        return Note((f"{source}: ", *self.parts))
+        return replace(self, parts=(f"{source}: ", *self.parts))
 
 
 def count_note(

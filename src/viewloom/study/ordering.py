@@ -10,7 +10,7 @@ import pandas as pd
 from viewloom.clinical.variables import as_numbers, variable_of
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.config.toml import Study
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note
 
 Array = np.ndarray
@@ -53,8 +53,11 @@ def severity_column(study: Study, participants: pd.DataFrame | None) -> str:
         if name in people and variable_of(str(name), people[name], categorical=False).kind == "numeric":
             return str(name)
     raise StudyError(
-        "study.toml: cluster.order = 'severity' needs a numeric column among the outcomes of [participants], "
-        "such as outcomes = ['mmse']; or set order = 'size'."
+        Message(
+            "study.toml: cluster.order = 'severity' needs a numeric column among the outcomes of "
+            "[participants], such as outcomes = ['mmse']; or set order = 'size'.",
+            Suggestion({"order": "size"}, block=("cluster",)),
+        )
     )
 
 

@@ -19,7 +19,7 @@ from viewloom.data.naming import listed
 from viewloom.study import levels, readers, sentinels
 from viewloom.study.aside import aside_note, counters, in_full, sorted_by, without
 from viewloom.study.config.schema import Participants, View
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError
 from viewloom.study.ids import canonical_ids, count_unknown, extracted
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.dates import Days, Reference, days_of
@@ -78,7 +78,7 @@ def read_view(
     if training:
         _check_types(view, frame)
     if problems:
-        raise StudyError("\n".join(problems))
+        raise StudyError(*problems)
     seen = has_value(frame)
     absent = count_note(int((~seen).sum()), "subject without any value", "subjects without any value")
     doubts = sentinels.doubts(numeric_columns(frame), view.missing_codes) if _has_codes(view) else []
@@ -250,7 +250,7 @@ def read_participants(people: Participants, match: str, *, training: bool = True
     frame = _read(people, people.path, people.options, numeric=False)
     problems = [*_column_problems(people, frame, training), *_value_problems(people, frame)]
     if problems:
-        raise StudyError("\n".join(problems))
+        raise StudyError(*problems)
     named = list(dict.fromkeys(column for _, column in people.named_columns))
     frame = _matched(frame, match, file_names(people))
     chosen = levels.with_levels(frame.reindex(columns=named), people)
@@ -321,7 +321,9 @@ def _code_problems(
     names = sentinels.undecided([str(name) for name in frame.columns], given)
     if names and _has_codes(source):
         found = sentinels.candidates(frame[names], ordinal=ordinal)
-        yield from (f"{file_names(source)}: {line}" for line in sentinels.messages(found, given))
+        yield from (
+            Message(f"{file_names(source)}: {line}", line) for line in sentinels.messages(found, given)
+        )
 
 
 def _has_codes(source: Participants | View) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from viewloom.study.errors import Message, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.frames import Codes, matches
 from viewloom.study.tables_in_memory import values_of
@@ -204,29 +206,39 @@ def _unknown(code: float, count: int, rest: Rest) -> bool:
     return code in ORDINAL and count > 1 and few and rest.points[0] >= 0 and rest.points[-1] <= 3
 
 
-def messages(found: Sequence[Candidate], given: Codes | None) -> Iterator[str]:
+def messages(found: Sequence[Candidate], given: Codes | None) -> Iterator[Message]:
     """One line per code: its columns, its count, and the two possible settings."""
     for code in sorted({one.code for one in found}):
         here = [one for one in found if one.code == code]
         names, n = [one.column for one in here], sum(one.count for one in here)
         more = f" and {counted(len(names) - MOST_NAMES, 'more column')}" if len(names) > MOST_NAMES else ""
         where = f"column{'s' * (len(names) > 1)} {quoted(names[:MOST_NAMES])}{more}"
-        yield (
+        ways = _ways_out(code, names, given)
+        yield Message(
             f"{where}: {shown(code)} in {counted(n, 'cell')}, far from all other values, looks like a "
-            f"missing code; {_ways_out(code, names, given)}."
+            f"missing code; {ways}.",
+            ways,
         )
 
 
-def _ways_out(code: float, names: list[str], given: Codes | None) -> str:
+def _ways_out(code: float, names: list[str], given: Codes | None) -> Message:
     """The settings for a number that is a code, and for one that is a value."""
+    number = int(code) if shown(code).lstrip("-").isdigit() else float(code)
     if isinstance(given, Mapping):
         entry = f"'{names[0]}' = "
-        return f"add {entry}[{shown(code)}] to missing_codes, or {entry}[] if it is a value"
+        text = f"add {entry}[{shown(code)}] to missing_codes, or {entry}[] if it is a value"
+        return Message(text, *_either({**given, names[0]: [number]}, {**given, names[0]: []}))
     codes = ", ".join([*(repr(one) for one in given or ()), shown(code)])
-    value = f"{{ '{names[0]}' = [] }}" if len(names) == 1 and not given else "[]"
+    value, values = ("[]", []) if len(names) > 1 else (f"{{ '{names[0]}' = [] }}", {names[0]: []})
     if given:
-        value = f"{{ '*' = [{', '.join(repr(one) for one in given)}] }}"
-    return f"set missing_codes = [{codes}], or missing_codes = {value} if it is a value"
+        value, values = f"{{ '*' = [{', '.join(repr(one) for one in given)}] }}", {"*": list(given)}
+    text = f"set missing_codes = [{codes}], or missing_codes = {value} if it is a value"
+    return Message(text, *_either([*(given or ()), number], values))
+
+
+def _either(missing: Any, value: Any) -> tuple[Suggestion, Suggestion]:
+    """The settings for a code, and for a value."""
+    return Suggestion({"missing_codes": missing}), Suggestion({"missing_codes": value}, "if it is a value")
 
 
 def shown(code: float) -> str:

@@ -14,7 +14,9 @@ if (progress) {
     const stage = document.getElementById("stage");
     if (stage.textContent !== job.stage) stage.textContent = job.stage;
     document.getElementById("detail").textContent = job.detail;
-    document.getElementById("elapsed").textContent = job.elapsed;
+    const said = document.getElementById("said");
+    if (said.textContent !== job.said) said.textContent = job.said;
+    said.hidden = !job.said;
     const bar = document.getElementById("bar");
     if (job.total) {
       bar.max = job.total;

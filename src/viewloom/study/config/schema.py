@@ -111,7 +111,7 @@ class Source(Block):
 
     id: IdColumn | None = Field(
         default=None,
-        description="Column of the subject's id, or { column = '...', pattern = 'sub-(OAS\\\\d+)' }.",
+        description="Column of the subject's id, or { column = '...', pattern = 'sub-(OAS\\d+)' }.",
     )
     visit: Visit | None = Field(
         default=None,

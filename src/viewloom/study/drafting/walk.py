@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from viewloom.runtime.files import PAGE_FOLDER
+
 RESULTS = "run.json"  # identifies a folder with results of viewloom
 MOST_FILES = 200_000
 DEEPEST = 12
@@ -52,6 +54,8 @@ def _below(place: Path, root: Path, tree: Tree, depth: int) -> Iterator[Path]:
         return
     folders = []
     for entry in entries:
+        if entry.name == PAGE_FOLDER:
+            continue
         if entry.name.startswith("."):
             tree.passed["hidden", "hidden files and folders (names that begin with a dot)"] += 1
         elif entry.is_dir(follow_symlinks=False):

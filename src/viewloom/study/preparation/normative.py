@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import as_categories, as_numbers
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.preparation.covariates import Covariates, column_of
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.wording import counted
@@ -80,9 +80,13 @@ def check_enough(n: int, p: int, plan: Plan) -> int:
     who = reference_subjects(plan)
     least = max(LEAST[who], LEAST_PER_COVARIATE * p)
     if n < least:
+        way = _way_out(plan)
         raise StudyError(
-            f"{n} {who} have it, too few to estimate the effects of covariates ({least} are needed); "
-            f"{_way_out(plan)}."
+            Message(
+                f"{n} {who} have it, too few to estimate the effects of covariates ({least} are needed); "
+                f"{way}.",
+                way,
+            )
         )
     return least
 
@@ -136,5 +140,9 @@ def _way_out(plan: Plan) -> str:
     """What to do if the reference subjects are too few."""
     if not plan.on_controls:
         return "residualise fewer covariates or none"
-    instead = "use residualise with residualise_on = 'all'" if plan.w_scores else "set residualise_on = 'all'"
-    return f"{instead}, use fewer covariates or check controls"
+    if plan.w_scores:
+        return "use residualise with residualise_on = 'all', use fewer covariates or check controls"
+    return Message(
+        "set residualise_on = 'all', use fewer covariates or check controls",
+        Suggestion({"residualise_on": "all"}, block=("preparation",)),
+    )

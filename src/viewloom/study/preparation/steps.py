@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.impute import KNNImputer
 
 from viewloom.data.naming import listed
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, adapt_combat, apply_combat, fit_combat
 from viewloom.study.preparation.normative import Norm, check_enough, fit_norm, reference_subjects
@@ -443,8 +443,12 @@ def _check_controls(large: int, with_controls: int, plan: Plan) -> None:
     """Refuse to estimate the effects of several sites in controls if fewer than two have enough."""
     if large >= 2 and plan.harmonise_on == "controls":
         raise StudyError(
-            f"{counted(with_controls, 'site')} of {large} with {plan.min_site} controls or more (min_site), "
-            "and harmonise_on = 'controls' needs two; set harmonise_on = 'all', or do not harmonise."
+            Message(
+                f"{counted(with_controls, 'site')} of {large} with {plan.min_site} controls or more "
+                "(min_site), and harmonise_on = 'controls' needs two; set harmonise_on = 'all', or do not "
+                "harmonise.",
+                Suggestion({"harmonise_on": "all"}, block=("preparation",)),
+            )
         )
 
 

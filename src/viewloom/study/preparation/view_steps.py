@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError
 from viewloom.study.notes import Note
 from viewloom.study.preparation.plan import Plan
 from viewloom.study.preparation.portions import row_portions
@@ -125,4 +125,4 @@ def naming(view: str) -> Iterator[None]:
     try:
         yield
     except StudyError as error:
-        raise StudyError(f"View {view!r}: {error}") from None
+        raise StudyError(*(Message(f"View {view!r}: {line}", line) for line in error.lines)) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.dates import Reference
@@ -248,7 +248,10 @@ def _visits(raw: pd.DataFrame, path: Path) -> pd.Series:
     given = [name for name in ("VISCODE2", "VISCODE") if name in raw.columns]
     if not given:
         raise StudyError(
-            f"{path.name}: no column VISCODE; set visit = 'all' if there is one row per subject."
+            Message(
+                f"{path.name}: no column VISCODE; set visit = 'all' if there is one row per subject.",
+                Suggestion({"visit": "all"}, "if there is one row per subject"),
+            )
         )
     codes = [frames.as_text(raw[name]).str.lower() for name in given]
     return codes[0] if len(codes) == 1 else codes[0].fillna(codes[1])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.naming import listed
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, at_visit, loaded
@@ -193,7 +193,10 @@ def _passed(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[Note]) 
     passed = (frames.as_numbers(raw["qc_flag"]) > 0).fillna(False).to_numpy(dtype=bool)
     if not passed.any():
         raise StudyError(
-            f"{path.name}: none of {len(raw)} rows has a positive qc_flag; set require_qc = false."
+            Message(
+                f"{path.name}: none of {len(raw)} rows has a positive qc_flag; set require_qc = false.",
+                Suggestion({"require_qc": False}),
+            )
         )
     notes += count_note(
         int((~passed).sum()), "row without a positive qc_flag", "rows without a positive qc_flag"

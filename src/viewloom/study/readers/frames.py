@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.naming import listed
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.dates import Days, Reference, days_of
 from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
@@ -194,14 +194,17 @@ def checked_ids(cells: pd.Series, path: Path, *, hint: str) -> pd.Index:
     repeated = int(text.duplicated().sum())
     if repeated:
         rows = f"{counted(repeated, 'row')} with a duplicate id"
-        raise StudyError(f"{path.name}: column {cells.name!r} has {rows}; {hint}.")
+        raise StudyError(Message(f"{path.name}: column {cells.name!r} has {rows}; {hint}.", hint))
     return pd.Index(text.tolist(), dtype=str, name="id")
 
 
 def repeats_hint(raw: pd.DataFrame) -> str:
     """The solution for duplicate ids, which depends on whether the table has a visit column."""
     known = visit_columns(raw.columns)
-    return f"set visit to keep one visit of column {known[0]!r}, or visit = 'first'" if known else KEEP_ONE
+    if not known:
+        return KEEP_ONE
+    text = f"set visit to keep one visit of column {known[0]!r}, or visit = 'first'"
+    return Message(text, Suggestion({"visit": "first"}))
 
 
 def numbers(
@@ -242,7 +245,7 @@ def numbers(
         values[:, names.index(name)] = text.numbers
     faults = {name: text.fault for name, text in parsed.items() if text.fault is not None}
     if faults:
-        raise StudyError("\n".join(_fault_lines(faults, len(cells), path, way_out, notation)))
+        raise StudyError(*_fault_lines(faults, len(cells), path, way_out, notation))
     if codes:
         values[coded(names, values, codes)] = np.nan
     infinite = dict(zip(names, np.isinf(values).sum(axis=0).tolist(), strict=True))
@@ -354,7 +357,7 @@ def parsed_numbers(cells: pd.Series, codes: Sequence[Code], notation: Notation) 
 
 def _fault_lines(
     faults: Mapping[str, Fault], n: int, path: Path, way_out: str, notation: Notation
-) -> Iterator[str]:
+) -> Iterator[Message]:
     """One line for all columns of n rows that have the same fault."""
     texts_of = {name: (description(one), advice(one, notation, way_out)) for name, one in faults.items()}
     for what, way in dict.fromkeys(texts_of.values()):
@@ -362,7 +365,7 @@ def _fault_lines(
         rows = f"{faults[first].count} of {n} rows"
         texts = f" ({quoted(faults[first].texts)})" if faults[first].texts else ""
         more = f" ({counted(len(others), 'more column')} likewise: {listed(others)})" if others else ""
-        yield f"{path.name}: column {first!r} is {what} in {rows}{texts}{more}; {way}."
+        yield Message(f"{path.name}: column {first!r} is {what} in {rows}{texts}{more}; {way}.", way)
 
 
 def coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:

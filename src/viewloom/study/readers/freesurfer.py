@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.errors import Message, StudyError, Suggestion, check_kind
 from viewloom.study.notes import Breakdown, Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
@@ -207,7 +207,8 @@ def _one_stream(
     }
     if not chosen:
         other = "set longitudinal = true" if templates else "check the folder, or set longitudinal = false"
-        raise StudyError(f"{folder.name}: no directory of this stream among {len(found)}; {other}.")
+        text = f"{folder.name}: no directory of this stream among {len(found)}; {other}."
+        raise StudyError(Message(text, Suggestion({"longitudinal": bool(templates)})))
     left = len(found) - len(chosen)
     notes += count_note(
         left, "directory of another stream", "directories of other streams, templates or averages"

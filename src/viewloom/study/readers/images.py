@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.runtime.progress import stage
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.atlases import Atlas, Grid, atlas_of, load_image
@@ -178,13 +178,12 @@ def _values(
                 rows.append(row)
                 shifted += other
             except StudyError as error:
-                faults[str(error).removeprefix(f"{path.name}: ").rstrip(".")] += 1
+                faults[Message(str(error).removeprefix(f"{path.name}: ").rstrip("."), *error.lines)] += 1
             advance(1)
     if faults:  # maps are not named, since their names are ids
         first, _ = faults.most_common(1)[0]
-        raise StudyError(
-            f"{where.name}: {sum(faults.values())} of {len(maps)} maps cannot be read: one {first}."
-        )
+        text = f"{where.name}: {sum(faults.values())} of {len(maps)} maps cannot be read: one {first}."
+        raise StudyError(Message(text, first))
     return np.vstack(rows), shifted
 
 
@@ -198,8 +197,11 @@ def _row(path: Path, atlas: Atlas, statistic: str, resample: bool, cache: bool) 
     other = not atlas.grid.same(grid)
     if other and not resample:
         raise StudyError(
-            "has another grid (shape, voxels or origin) than the atlas; set resample = true, or bring both "
-            "to one space"
+            Message(
+                "has another grid (shape, voxels or origin) than the atlas; set resample = true, or bring "
+                "both to one space",
+                Suggestion({"resample": True}),
+            )
         )
     row = _of_map(values, grid, atlas, statistic)
     if place is not None:

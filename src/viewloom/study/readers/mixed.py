@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.data.mixed import level_text
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Code, Codes
@@ -211,8 +211,11 @@ def _check_few(found: Sequence[str], text: pd.Series, how: Levelled, where: str)
     known = int(text.notna().sum())
     if how.source != BY_STUDY and len(found) > 2 and 2 * len(found) > known:
         raise StudyError(
-            f"{where} has {len(found)} levels in {known} rows, like an identifier; leave it out with "
-            f"exclude, or set types = {{ '{text.name}' = 'nominal' }}."
+            Message(
+                f"{where} has {len(found)} levels in {known} rows, like an identifier; leave it out with "
+                f"exclude, or set types = {{ '{text.name}' = 'nominal' }}.",
+                Suggestion({"types": {str(text.name): "nominal"}}),
+            )
         )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from viewloom.study.errors import Message, Suggestion
+
 Array = np.ndarray
 DIGITS = r"[-+\u2212]?\d+(?:[.,]\d+)?"
 SPACES = "\u00a0\u202f\u2009"  # thousands separators
@@ -178,9 +180,10 @@ def showable(texts: list[str]) -> tuple[str, ...]:
     return tuple(sorted(texts)) if plain and len(texts) <= MOST_SHOWN else ()
 
 
-def advice(found: Fault, notation: Notation, way_out: str) -> str:
+def advice(found: Fault, notation: Notation, way_out: str) -> Message:
     """The solution for a column with a fault."""
-    return ", or ".join(dict.fromkeys(_advice(found, notation, way_out)))
+    ways = list(dict.fromkeys(_advice(found, notation, way_out)))
+    return Message(", or ".join(ways), *ways)
 
 
 def _advice(found: Fault, notation: Notation, way_out: str) -> Iterator[str]:
@@ -191,20 +194,26 @@ def _advice(found: Fault, notation: Notation, way_out: str) -> Iterator[str]:
         if kind in ("thousands", "doubtful thousands", "both marks", "comma") and not notation.options:
             yield "write numbers with decimal points and without thousands separators"
         elif kind == "thousands":
-            yield f'set thousands = "{mark}"'
+            yield Message(f'set thousands = "{mark}"', Suggestion({"thousands": mark}))
             if mark != notation.decimal and mark in ".,":
-                yield f'decimal = "{mark}" if it is the decimal mark'
+                yield _decimal(mark, "if it is the decimal mark")
         elif kind == "doubtful thousands":
-            yield f'set thousands = "{mark}" if these are thousands'
-            yield f'decimal = "{mark}" if they are decimals'
+            thousands = "if these are thousands"
+            yield Message(f'set thousands = "{mark}" {thousands}', Suggestion({"thousands": mark}, thousands))
+            yield _decimal(mark, "if they are decimals")
         elif kind == "both marks":
-            yield f'set decimal = "{other}" and thousands = "{mark}"'
+            both = Suggestion({"decimal": other, "thousands": mark})
+            yield Message(f'set decimal = "{other}" and thousands = "{mark}"', both)
         else:
             yield ADVICE.get(kind, way_out)
 
 
+def _decimal(mark: str, condition: str) -> Message:
+    return Message(f'decimal = "{mark}" {condition}', Suggestion({"decimal": mark}, condition))
+
+
 ADVICE = {
-    "comma": 'set decimal = ","',
+    "comma": Message('set decimal = ","', Suggestion({"decimal": ","})),
     "point": "write all numbers of the table with one decimal mark",
     "mixed": "write all numbers of the table with one decimal mark",
     "percent": "write numbers without percent signs",

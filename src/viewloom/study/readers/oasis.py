@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.dates import Reference
@@ -80,7 +80,10 @@ def read_oasis(
     id = id or label_column(raw)
     if id is None:
         raise StudyError(
-            f"{path.name}: no column of labels such as OAS30001_MR_d0129; set id, or format = 'table'."
+            Message(
+                f"{path.name}: no column of labels such as OAS30001_MR_d0129; set id, or format = 'table'.",
+                Suggestion({"format": "table"}),
+            )
         )
     texts = _texts(raw, id, numeric) if columns is None else []
     options: Any = {"date": date, "columns": columns, "missing_codes": missing_codes, "rows": rows}

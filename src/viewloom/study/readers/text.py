@@ -140,6 +140,20 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
 
 
+def first_rows(path: Path, dialect: Dialect, rows: int, columns: int) -> pd.DataFrame:
+    """The first rows and columns as text; others are not parsed, of which there may be very many."""
+    header = dialect.header[:columns]
+    shown = replace(dialect, header=header)
+    try:
+        with open_text(path, encoding=dialect.encoding, newline=None) as file:
+            options = {**_options(shown, range(len(header))), "usecols": range(len(header)), "nrows": rows}
+            return pd.read_csv(file, **options).set_axis(header, axis=1)
+    except (UnicodeError, LookupError):
+        raise StudyError(_undecodable(path, dialect.encoding)) from None
+    except ValueError as error:  # includes errors of the parser
+        raise StudyError(_ragged(path, str(error))) from None
+
+
 def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str] = ()) -> Iterator[Any]:
     """The table as blocks of so many rows, whose columns are numeric or not, each block by itself."""
     header = dialect.header

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from viewloom.study.errors import StudyError
+from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
@@ -103,7 +103,11 @@ def _rated(raw: pd.DataFrame, require_qc: bool, path: Path, notes: list[Note]) -
     passed = raw["_rating"] == 0
     if not passed.any():
         raise StudyError(
-            f"{path.name}: none of {len(raw)} rows has OVERALLQC Pass; set require_qc = false to keep them."
+            Message(
+                f"{path.name}: none of {len(raw)} rows has OVERALLQC Pass; set require_qc = false to keep "
+                "them.",
+                Suggestion({"require_qc": False}),
+            )
         )
     notes += count_note(int((~passed).sum()), "row without OVERALLQC Pass", "rows without OVERALLQC Pass")
     return raw[passed]

@@ -12,13 +12,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from viewloom.evaluation.selection.jobs import fingerprint
 from viewloom.models import persistence
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.files import PRIVATE
-from viewloom.runtime.progress import progress_bar
+from viewloom.runtime.progress import announce, progress_bar, tell
 from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.compute import jobs_within, machines, model_settings
@@ -43,6 +44,24 @@ from viewloom.study.run.held_out import held_out_tests
 from viewloom.study.run.sampled import MOST_ASSESSED, Assessed
 from viewloom.study.run.sites import left_out_sites
 from viewloom.study.run.solutions import varied_settings
+
+SHARES = {  # of the time, in percent of an analysis of the simulated cohort without the optional stages
+    "Reading files": 2.0,
+    "Fitting the model": 2.0,
+    "Leaving out sites": 20.0,
+    "Ranking features": 17.0,
+    "Refitting on subsamples": 18.0,
+    "Clustering with controls": 2.0,
+    "Leaving out views": 3.0,
+    "Leaving out variables": 1.0,
+    "Testing other halves": 40.0,
+    "Comparing with twins": 25.0,
+    "Testing features": 2.0,
+    "Comparing methods": 100.0,
+    "Varying settings": 40.0,
+    "Counting clusters": 100.0,
+    "Writing results": 30.0,
+}
 
 
 def prepare(study: Study) -> Prepared:
@@ -99,6 +118,7 @@ def analyse(
     -------
     Results
     """
+    announce(planned(study, compare=compare, choose_k=choose_k))
     with progress_bar("Reading files", 1, progress):
         ready = prepare(study)
     if compare:
@@ -109,6 +129,7 @@ def analyse(
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     with progress_bar("Fitting the model", 1, progress):
         model, notes = _clustered(ready, stages)
+    tell(_sizes(model))
     followed = follow(ready.later, model, ready.views, ready.data, Roles.of(study).outcomes)
     left_out = _left_out(model, ready, stages) if study.cluster.leave == "site" else None
     assessed = Assessed.of(model, ready.views)
@@ -122,6 +143,33 @@ def analyse(
         followup=followed,
         left_out_sites=left_out,
     )
+
+
+def planned(study: Study, *, compare: bool = False, choose_k: bool = False) -> dict[str, float]:
+    """The stages of an analysis in their order, and how long they take relative to each other.
+
+    The shares are those of the simulated cohort, and a guess for other data.
+
+    >>> list(planned(Study.model_validate({"views": {"mri": {}}, "report": {"twins": 0}})))[:3]
+    ['Reading files', 'Fitting the model', 'Ranking features']
+    """
+    wanted = {
+        "Leaving out sites": study.cluster.leave == "site",
+        "Clustering with controls": bool(study.rules),
+        "Testing other halves": study.report.splits > 0,
+        "Comparing with twins": study.report.twins != 0,
+        "Comparing methods": compare,
+        "Varying settings": compare,
+        "Counting clusters": choose_k,
+    }
+    return {title: share for title, share in SHARES.items() if wanted.get(title, True)}
+
+
+def _sizes(model: KernelMultiviewNMF) -> str:
+    """What is known once the model is fitted; the order of clusters may be another one in the report."""
+    sizes = sorted(np.bincount(model.labels_, minlength=model.n_clusters).tolist(), reverse=True)
+    shown = ", ".join(map(str, sizes))
+    return f"{len(sizes)} clusters of {shown} subjects; how much they can be relied on comes next."
 
 
 def _clustered(ready: Prepared, stages: Stages) -> tuple[KernelMultiviewNMF, list[Note]]:

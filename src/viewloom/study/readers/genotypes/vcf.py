@@ -16,7 +16,7 @@ from typing import BinaryIO, Protocol, cast
 import numpy as np
 import pandas as pd
 
-from viewloom.study.errors import StudyError, check_readable
+from viewloom.study.errors import Message, StudyError, Suggestion, check_readable
 from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.genotypes import bcf
@@ -67,7 +67,8 @@ class VcfSource:
         if not names:
             raise StudyError(f"{path.name}: has no subjects; it lists variants only.")
         if field is not None and field not in declared:
-            raise StudyError(f"{path.name}: its header declares no FORMAT field {field}; set field = 'GT'.")
+            text = f"{path.name}: its header declares no FORMAT field {field}; set field = 'GT'."
+            raise StudyError(Message(text, Suggestion({"field": "GT"})))
         self.field = field or ("DS" if "DS" in declared else "GT")
         self.ids = frames.checked_ids(pd.Series(names, name="subjects", dtype=object), path, hint=ONE_ID)
         self.size = 0
