@@ -1,13 +1,15 @@
 """How often clusters are found where there are none, and where there are some.
 
     python benchmarks/calibration.py [--runs 500] [--families "Gaussian;uniform;..."] [--rules fit,choose_k]
-        [--first-seed 1000] [--minutes M] [--out FILE] [--json FILE] [--quick]
+        [--first-seed 1000] [--minutes M] [--out FILE] [--merge FILE ...] [--json FILE] [--quick]
 
 Each run of a family without clusters simulates 50 to 500 samples in 1 to 4 views of 3 to 40 features, and
 asks both rules: `cluster_evidence` at 2 to 5 clusters, as after every fit of a study (fit), and `choose_k` at
 its defaults (choose_k). Neither should find clusters in more than 5 % of the runs of any family. Planted
-clusters at several separations give the power. Runs are added to the file of --out, which an interrupted
-command goes on with. Seeds below 1000 served to set the rules.
+clusters at several separations give the power. Fits and twins that cannot change the outcome are left out.
+Runs are added to the file of --out, which an interrupted command goes on with; files of several commands
+(with seeds of their own: --first-seed) are counted together by --merge. Seeds below 1000 served to set the
+rules.
 """
 
 from __future__ import annotations
@@ -28,18 +30,23 @@ from sklearn.base import clone
 import viewloom as vl
 from viewloom.evaluation.selection.evidence import (
     CLUSTERS,
+    CUTS,
+    LEAST_GAP,
     LEAST_STABILITY,
+    SHARE,
     TWINS,
     UNSTABLE,
     evidence_units,
     judge,
     judged_estimator,
     labels_of,
+    least_z,
     subsamples,
     weighed,
 )
-from viewloom.evaluation.selection.jobs import Jobs
-from viewloom.evaluation.selection.number import beside_twins, recommend
+from viewloom.evaluation.selection.evidence import LEVEL as EVIDENCE_LEVEL
+from viewloom.evaluation.selection.number import FIRST_TWINS, judge_twin, recommend, still_open, tabulate
+from viewloom.evaluation.selection.number import LEVEL as NUMBER_LEVEL
 from viewloom.evaluation.selection.search import base_model
 from viewloom.evaluation.selection.stability import pairwise_ari
 from viewloom.evaluation.twins import Twins
@@ -50,7 +57,7 @@ Record = dict[str, Any]
 MOST_WRONG = 0.05
 SEPARATIONS = (1.0, 2.0, 3.0, 4.0, 6.0)  # between centres, in standard deviations within clusters
 POWER_SAMPLES, POWER_VIEWS, POWER_FEATURES, POWER_CLUSTERS = 150, 2, 10, 3
-NUMBERS, SUBSAMPLES, SHARE, NUMBER_TWINS = range(2, 9), 10, 0.8, 20  # defaults of `choose_k`
+NUMBERS, SUBSAMPLES, NUMBER_TWINS = range(2, 9), 10, 20  # defaults of `choose_k`
 ALL = "all families"
 LD_BLOCK = 5  # neighbouring variants that are correlated
 
@@ -129,42 +136,84 @@ def planted(separation: float, seed: int) -> tuple[vl.Views, int]:
 
 
 def by_fit(views: vl.Views, k: int, seed: int) -> Record:
-    """The verdict after a fit, that of `cluster_evidence`; it needs no twins where subsamples disagree."""
+    """The verdict after a fit, that of `cluster_evidence`."""
     units = evidence_units(vl.KernelMultiviewNMF(k, random_state=seed), views, TWINS, seed)
-    data = judge(*units.pop("data"))
-    if data and data["stability"] < LEAST_STABILITY:
-        return {"found": False, "verdict": UNSTABLE, "stable": data["stability"]}
-    found = weighed([data, *(judge(*unit) for unit in units.values())])
-    stable = float(found.table.loc["stability", "data"])
-    return {"found": found.verdict == CLUSTERS, "verdict": found.verdict, "gap": found.gap, "stable": stable}
+    estimator, views, count, start = units.pop("data")
+    data = of_data(estimator, views, subsamples(len(views), count, SHARE, np.random.default_rng(start)))
+    if data is None:
+        return {"found": False, "verdict": UNSTABLE}
+    about = {"stable": float(np.mean(data["stability"])), "loss": float(np.mean(data["loss"]))}
+    twins: list[Record] = []
+    for unit in units.values():
+        twins.append(judge(*unit))
+        losses = [twin["loss"] for twin in twins if twin]
+        if len(losses) == len(twins) and out_of_reach(about["loss"], losses, TWINS, EVIDENCE_LEVEL):
+            return {"found": False, "verdict": CUTS, **about, "twins": len(twins)}
+    found = weighed([{"stability": about["stable"], "loss": about["loss"], "separation": np.nan}, *twins])
+    about["gap"] = found.gap
+    return {"found": found.verdict == CLUSTERS, "verdict": found.verdict, **about, "twins": len(twins)}
 
 
 def by_number(views: vl.Views, k: int, seed: int) -> Record:
-    """The number that `choose_k` recommends, if any.
-
-    A number of clusters whose subsamples disagree is never clear: it needs no twins, and no other measures.
-    """
+    """The number that `choose_k` recommends, if any."""
     model = judged_estimator(base_model(None, None, seed), seed)
     parts = subsamples(len(views), SUBSAMPLES, SHARE, np.random.default_rng(seed))
-    jobs = Jobs(None, None, lambda _: None)
-    jobs.records = {f"k={c}": _data(clone(model).set_params(n_clusters=c), views, parts) for c in NUMBERS}
-    stable = [c for c in NUMBERS if np.mean(jobs.records[f"k={c}"]["stability"]) >= LEAST_STABILITY]
-    if not stable:
-        return {"found": False, "recommended": None, "planted": k}
-    found = recommend(beside_twins(jobs, stable, model, Twins(views), SHARE, NUMBER_TWINS, seed))
-    return {"found": found is not None, "recommended": found, "planted": k}
+    judged = {c: of_data(clone(model).set_params(n_clusters=c), views, parts) for c in NUMBERS}
+    data = {c: record for c, record in judged.items() if record is not None}
+    left, records, twins = list(data), [], Twins(views)
+    while left and len(records) < NUMBER_TWINS:
+        records.append(judge_twin(model, twins, left, SHARE, (seed, len(records))))
+        if len(records) == FIRST_TWINS:
+            left = still_open(tabulate(left, [data[c] for c in left], records))
+        losses = {c: [twin["loss"][twin["k"].index(c)] for twin in records] for c in left}
+        means = {c: float(np.mean(data[c]["loss"])) for c in left}
+        left = [c for c in left if not out_of_reach(means[c], losses[c], NUMBER_TWINS, NUMBER_LEVEL)]
+    found = recommend(tabulate(left, [data[c] for c in left], records)) if left else None
+    return {"found": found is not None, "recommended": found, "planted": k, "twins": len(records)}
 
 
-def _data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -> Record:
-    """What the recommendation needs of one number of clusters; other measures of the table are left out."""
-    models = [clone(model).fit(views[rows]) for rows in parts]
-    labels = labels_of(models, parts, len(views))
+def of_data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -> Record | None:
+    """Stability and loss on subsamples; None as soon as they cannot agree well enough any more.
+
+    Other measures of the table of `choose_k` decide nothing and are left out.
+    """
+    models: list[vl.KernelMultiviewNMF] = []
+    agreement: list[float] = []
+    pairs = len(parts) * (len(parts) - 1) // 2
+    for i, rows in enumerate(parts):
+        models.append(clone(model).fit(views[rows]))
+        labels = labels_of(models, parts[: i + 1], len(views))
+        agreement += [float(pairwise_ari(labels[[j, i]])[0]) for j in range(i)]
+        if sum(agreement) + pairs - len(agreement) < LEAST_STABILITY * pairs:  # if all others were 1
+            return None
     unused = {"pac": np.nan, "held_out": [np.nan], "prediction_strength": [np.nan]}
-    return {
-        "stability": pairwise_ari(labels).tolist(),
-        "loss": [fitted.objective_ for fitted in models],
-        **unused,
-    }
+    return {"stability": agreement, "loss": [fitted.objective_ for fitted in models], **unused}
+
+
+def out_of_reach(loss: float, twins: list[float], n: int, level: float) -> bool:
+    """Whether the data cannot be clearly tighter than n twins, whatever those are that are not made yet.
+
+    Let x be the losses of twins above that of the data, S and Q the sums of the known x and x^2, and r the
+    number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives ``z^2 = A (n - 1) / (n (n - A))``, which must
+    exceed that of `least_z`: A must exceed A_0. For any sum, A is largest where the unknown x are equal, so
+    that the largest mean of x is at the larger root c of ``(S + r c)^2 = A_0 (Q + r c^2)``. It must exceed
+    what `LEAST_GAP` asks for.
+
+    >>> out_of_reach(1.0, [1.5, 0.9], 10, 0.01), out_of_reach(1.0, [1.5, 1.4], 10, 0.01)
+    (True, False)
+    >>> out_of_reach(1.0, [1.1, 1.11], 10, 0.01)  # clearly above, but not by enough
+    True
+    """
+    x, needed = np.array(twins) - loss, loss * LEAST_GAP / (1.0 - LEAST_GAP)
+    S, Q, r = float(x.sum()), float((x**2).sum()), n - len(x)
+    least = least_z(n, level) ** 2
+    A = n**2 * least / (n - 1 + n * least)
+    if r >= A:
+        return False
+    if r == 0:
+        return n * needed >= S or S**2 <= A * Q
+    root = r * A * (S**2 + r * Q - A * Q)
+    return root < 0.0 or S + (S * r + np.sqrt(root)) / (A - r) <= n * needed
 
 
 RULES = {"fit": by_fit, "choose_k": by_number}
@@ -192,16 +241,28 @@ def carried_out(rule: str, case: str, seed: int, most: int) -> Record:
     return {**about, **found, "seconds": time.process_time() - began}
 
 
-def read(path: Path | None) -> list[Record]:
+def read(path: Path) -> list[Record]:
     """Runs made earlier; a line that was cut off is left out."""
-    if path is None or not path.exists():
-        return []
     records = []
     for line in path.read_text(encoding="utf-8").splitlines():
         with suppress(ValueError):
             records.append(json.loads(line))
+    return records
+
+
+def continued(path: Path | None) -> list[Record]:
+    """Runs of a file to which more will be added, which is left without a line that was cut off."""
+    if path is None or not path.exists():
+        return []
+    records = read(path)
     path.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
     return records
+
+
+def merged(records: list[Record], others: list[Path]) -> list[Record]:
+    """With the runs of other files; a run that several files have counts once."""
+    together = [*records, *(record for path in others for record in read(path))]
+    return list({(record["rule"], record["case"], record["seed"]): record for record in together}.values())
 
 
 def exact_interval(found: int, runs: int) -> tuple[float, float]:
@@ -267,6 +328,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--most", type=int, default=500, help="largest number of samples")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no run after this time")
     parser.add_argument("--out", type=Path, help="file of runs, to which new ones are added")
+    parser.add_argument("--merge", type=Path, nargs="+", default=[], help="files of other runs to count, too")
     parser.add_argument("--json", type=Path, help="write both tables to this file")
     parser.add_argument("--quick", action="store_true", help="one run of two families and one separation")
     args = parser.parse_args(argv)
@@ -284,7 +346,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Make the runs that are missing, and print both tables."""
     args = parse(argv)
-    records = read(args.out)
+    records = merged(continued(args.out), args.merge)
     done = {(record["rule"], record["case"], record["seed"]) for record in records}
     end = time.monotonic() + 60.0 * args.minutes
     for unit in units(args):

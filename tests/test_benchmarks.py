@@ -491,6 +491,41 @@ def test_calibration_resumes_and_prints_both_tables(tmp_path, capsys, monkeypatc
     assert "Power" in capsys.readouterr().out
 
 
+def test_calibration_counts_the_runs_of_several_files_once(tmp_path, capsys):
+    run = {"rule": "fit", "case": "uniform", "found": False}
+    for name, seeds in (("one", (1, 2)), ("two", (2, 3))):
+        (tmp_path / name).write_text("".join(f"{json.dumps({**run, 'seed': seed})}\n" for seed in seeds))
+    options = ["--runs", "0", "--merge", str(tmp_path / "one"), str(tmp_path / "two")]
+    assert calibration.main([*options, "--json", str(tmp_path / "rates.json")]) == 0
+    assert {row["runs"] for row in json.loads((tmp_path / "rates.json").read_text())} == {3}
+    assert "70.8%" in capsys.readouterr().out  # 1 - 0.025 ** (1 / 3)
+
+
+def test_runs_of_calibration_end_early_only_where_nothing_could_change():
+    """Whatever twins are drawn, a loss that is called out of reach is not clearly below all of them."""
+    rng = np.random.default_rng(0)
+    for level, n in ((calibration.EVIDENCE_LEVEL, 10), (calibration.NUMBER_LEVEL, 20)):
+        early = 0
+        for _ in range(300):
+            losses = 1.0 + rng.uniform(0.0, 0.6) + rng.uniform(0.02, 0.3) * rng.standard_normal(n)
+            z = (losses.mean() - 1.0) / losses.std(ddof=1)
+            clear = z > calibration.least_z(n, level) and 1.0 - 1.0 / losses.mean() > calibration.LEAST_GAP
+            given_up = [calibration.out_of_reach(1.0, losses[:m].tolist(), n, level) for m in range(1, n + 1)]
+            assert given_up == sorted(given_up)  # once out of reach, always
+            assert bool(given_up[-1]) != bool(clear)
+            early += given_up[n // 2]
+        assert early > 100
+
+
+@pytest.mark.parametrize("separation", [2.0, 6.0])
+def test_calibration_asks_the_rules_of_the_package(separation):
+    views, k = calibration.planted(separation, 1)
+    views = views[np.arange(60)]
+    model = calibration.vl.KernelMultiviewNMF(k, random_state=0)
+    verdict = calibration.vl.selection.cluster_evidence(model, views, random_state=0).verdict
+    assert calibration.by_fit(views, k, 0)["verdict"] == verdict
+
+
 @pytest.mark.parametrize("family", list(calibration.FAMILIES))
 def test_families_without_clusters_have_the_sizes_they_say(family):
     views, k = calibration.without_clusters(family, 3, 80)
