@@ -27,7 +27,7 @@ NUMBERS = {"stability": (0.71, 0.9, 0.62), "twin_stability": (0.7, 0.64, 0.6), "
 ANSWERS = (  # as if these had been asked, which takes minutes
     ("select", "number", {
         "recommended": 3,
-        "reasons": ["k = 3: clusterings of two subsamples agree with a mean ARI of 0.90 (single cloud: 0.64)."],
+        "reasons": ["k = 3: two subsamples agree with a mean ARI of 0.90 (single cloud: 0.64)."],
         "table": [{"k": k + 2, **{name: row[k] for name, row in NUMBERS.items()}} for k in range(3)],
     }),
     ("compare", "methods", {"table": [{"method": "KMNMF", "NMI": 0.31}, {"method": "NMF", "NMI": 0.2}]}),
