@@ -15,12 +15,23 @@ import pytest
 from chromium import OUTSIDE, VIOLATIONS, WITHOUT, axe_core, chromium, requested
 from local_page import PATIENCE, Page
 
+from viewloom.app.jobs import Jobs
+
 if WITHOUT:
     pytest.skip("VIEWLOOM_NO_BROWSER is set", allow_module_level=True)
 
 PICTURES = os.environ.get("VIEWLOOM_PICTURES")
 SCREENS = ((390, "dark"), (1920, "light"))
 WIDTH = 1180  # of pictures
+NUMBERS = {"stability": (0.71, 0.9, 0.62), "twin_stability": (0.7, 0.64, 0.6), "z": (0.4, 4.1, 1.1)}
+ANSWERS = (  # as if these had been asked, which takes minutes
+    ("select", "number", {
+        "recommended": 3,
+        "reasons": ["k = 3: two subsamples agree with a mean ARI of 0.90 (single cloud: 0.64)."],
+        "table": [{"k": k + 2, **{name: row[k] for name, row in NUMBERS.items()}} for k in range(3)],
+    }),
+    ("compare", "methods", {"table": [{"method": "KMNMF", "NMI": 0.31}, {"method": "NMF", "NMI": 0.2}]}),
+)  # fmt: skip
 
 
 class Screen:
@@ -124,6 +135,7 @@ def test_a_whole_study(screen, tmp_path):
     screen.press("Go on to the fit")
     screen.until("Fit")
     screen.look("fit")
+    settings(screen)
     fit(screen)
     screen.look("results")
     look_into_the_report(screen)
@@ -175,10 +187,30 @@ def edit_the_study(screen):
     assert screen.find(f"#{element_id(('study', 'name'))}").get_property("value") == 'Our "first" study'
 
 
+def settings(screen):
+    """The screen of searches and comparisons, with an answer."""
+    jobs = Jobs(screen.root, warm=False)
+    file = "example/study.toml"
+    for command, kind, content in ANSWERS:
+        folder = jobs.folder(file, command)
+        folder.mkdir(parents=True)
+        job = {"arguments": [command], "next": "", "about": {"kind": kind}, "began": time.time()}
+        (folder / "job.json").write_text(json.dumps(job))
+        (folder / "output.txt").write_text(json.dumps(content))
+        (folder / "exit.json").write_text("0")
+    screen.press("search settings, and compare methods")
+    screen.until("Settings and methods")
+    assert "3 clusters" in screen.find("main").text
+    screen.look("settings")
+    screen.press("Fit")
+    screen.until("Fit")
+
+
 def fit(screen):
     screen.press("Start")
     screen.until("Clustering the subjects")
     until(lambda: screen.find("#stage").text not in ("", "Starting"))
+    until(lambda: "Step" in screen.find("#detail").text)
     if PICTURES:
         screen.size(WIDTH)
         screen.picture(Path(PICTURES) / "app-progress.png", 500)

@@ -14,7 +14,7 @@ from viewloom.study import readers
 from viewloom.study.drafting.kinds import known_as, unreadable_as
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import arrow, text
-from viewloom.study.readers.files import kind_of, open_table, parts_of
+from viewloom.study.readers.files import TextFile, kind_of, open_table, parts_of
 from viewloom.study.readers.packed import open_bytes, unpacked_name
 from viewloom.study.readers.text import NAMED
 
@@ -106,6 +106,7 @@ def _of_text(path: Path, given: dict[str, Any]) -> tuple[pd.DataFrame, list[str]
         start = Path(folder, unpacked_name(path))
         start.write_bytes(b"".join(islice(iter(lambda: file.readline(LONGEST), b""), LINES)))
         table = open_table(start, candidates=NAMED.values(), **given)
+        assert isinstance(table, TextFile)  # as every file of no other kind
         return _shown(text.first_rows(start, table.dialect, ROWS, COLUMNS)), table.header
 
 

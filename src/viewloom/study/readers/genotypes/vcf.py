@@ -67,8 +67,8 @@ class VcfSource:
         if not names:
             raise StudyError(f"{path.name}: has no subjects; it lists variants only.")
         if field is not None and field not in declared:
-            line = f"{path.name}: its header declares no FORMAT field {field}; set field = 'GT'."
-            raise StudyError(Message(line, Suggestion({"field": "GT"})))
+            message = f"{path.name}: its header declares no FORMAT field {field}; set field = 'GT'."
+            raise StudyError(Message(message, Suggestion({"field": "GT"})))
         self.field = field or ("DS" if "DS" in declared else "GT")
         self.ids = frames.checked_ids(pd.Series(names, name="subjects", dtype=object), path, hint=ONE_ID)
         self.size = 0
