@@ -261,7 +261,9 @@ def _plain_numbers(cells: pd.DataFrame, plain: np.ndarray) -> np.ndarray:
     """Values (n, d) of the numeric columns, NaN in the others; columns are contiguous, as pandas has them."""
     values = np.empty(cells.shape[::-1]).T
     if plain.all():
-        values[...] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        simple = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in cells.dtypes)
+        # converted while it is copied, not before
+        values[...] = cells.to_numpy() if simple else cells.to_numpy(dtype=np.float64, na_value=np.nan)
         return values
     values[:, ~plain] = np.nan
     values[:, plain] = cells.loc[:, plain].to_numpy(dtype=np.float64, na_value=np.nan)
