@@ -15,7 +15,13 @@ means
     than half a standard deviation;
 times
     of events, from the steps of the survival curves and the median times. One is found if it is known to less
-    than a month (a twelfth of a unit of time).
+    than a month (a twelfth of a unit of time);
+followed
+    numbers of subjects with follow-up that are hidden, from the numbers at risk, the first step of the
+    curves (nobody is censored before it) and the number of all subjects;
+events
+    numbers of events that are hidden, from the height of a curve and the width of its band (Greenwood). Both
+    are found if fewer than five values remain, and fewer than what is shown of them allows.
 
 Nothing here imports viewloom: the attacker has the files, and knows how reports are made.
 """
@@ -707,11 +713,110 @@ def drawn_steps(svg: str, last: float) -> list[list[float]]:
     return [[float(x) for x in (way - start) * scale if x > 1e-6] for way in ways]
 
 
+# numbers behind survival curves
+
+
+def attack_followed(files: Published) -> Attack:
+    """Solve for hidden numbers of subjects with follow-up, if all subjects have it."""
+    result = Attack()
+    rows, data = files.rows("conversion"), files.summary["drawings"].get("survival", {}).get("data")
+    if not rows or data is None:
+        return result
+    n = int(files.metrics["subjects"])
+    alone = [_values(row["followed up"][0], n) for row in rows]
+    sizes = [_values(files.rows("profile")[0][head][0], n) for head in _clusters(files)]
+    if len(alone) != len(sizes) or not all(
+        a == b for a, b in zip(alone, sizes, strict=True) if len(a) == 1 or len(b) == 1
+    ):
+        return result  # some subjects have no follow-up
+    known = [values & _at_risk(data, j, n) & _stepped(data, j, n) for j, values in enumerate(alone)]
+    for j in (j for j, values in enumerate(alone) if len(values) > 1):
+        remain, before = (len(_completing(values, j, n)) for values in (known, alone))
+        result.add(0 < remain < min(ENOUGH, before))
+    return result
+
+
+def _values(text: str, n: int) -> set[int]:
+    low, high = count(text)
+    return set(range(low, min(high, n) + 1))
+
+
+def _at_risk(data: dict[str, Any], j: int, n: int) -> set[int]:
+    """Numbers at risk at the start that are rounded to what is shown."""
+    shown = data["at_risk"][0][j]
+    if shown is None or shown < 0:
+        return set(range(n + 1))
+    least = data["min_cell"]
+    return {size for size in range(least, n + 1) if max(10 * round(size / 10), least) == shown}
+
+
+def _curve_of(data: dict[str, Any], j: int) -> list[tuple[float, float, float, float]]:
+    """Time, height and band of the curve of a cluster, after its start."""
+    columns = (data["curves"][name] for name in ("cluster", "time", "survival", "low", "high"))
+    cluster = data["clusters"][j]
+    return [tuple(point) for c, *point in zip(*columns, strict=True) if c == cluster and point[0] > 0]
+
+
+def _stepped(data: dict[str, Any], j: int, n: int) -> set[int]:
+    """Numbers of subjects of which a whole number has the event before the first step."""
+    curve = _curve_of(data, j)
+    if not curve:
+        return set(range(n + 1))
+    height = curve[0][1]
+    return {
+        size for size in range(1, n + 1) if abs(round((1.0 - height) * size) / size + height - 1) <= 0.005
+    }
+
+
+def _completing(values: list[set[int]], j: int, n: int) -> set[int]:
+    """Values of one number with which the others, within their values, have the total n."""
+    sums = {0}
+    for i, others in enumerate(values):
+        sums = {a + b for a in sums for b in others if a + b <= n} if i != j else sums
+    return {value for value in values[j] if n - value in sums}
+
+
+def attack_events(files: Published) -> Attack:
+    """Estimate hidden numbers of events by the last step of curves."""
+    result = Attack()
+    data = files.summary["drawings"].get("survival", {}).get("data")
+    for j, row in enumerate(files.rows("conversion") if data is not None else []):
+        if row["events"][0].startswith("<"):
+            curve, bound = _curve_of(data, j), int(row["events"][0][1:])
+            low, high = greenwood(*curve[-1][1:]) if curve else (0.0, np.inf)
+            remain = [d for d in range(bound) if low - 0.5 < d < high + 0.5]
+            result.add(0 < len(remain) < min(ENOUGH, bound))
+    return result
+
+
+def greenwood(height: float, low: float, high: float) -> Interval:
+    """Bounds of the number of events before a step, by its height S and its 95 % band in two decimals.
+
+    The band is that of ``log(-log S)``, with variance ``V / log(S)^2``. Without censoring ``V`` is ``(1 - S) /
+    (n S)``, and there are ``(1 - S) n`` events.
+
+    >>> [round(x) for x in greenwood(0.9, 0.82, 0.94)]  # 10 of 100
+    [9, 14]
+    """
+    if height >= 1.0:
+        return 0.0, 0.0
+    found = []
+    for shifts in product((-0.005, 0.005), repeat=3):
+        S, a, b = (
+            float(np.clip(x + d, 1e-3, 0.999)) for x, d in zip((height, low, high), shifts, strict=True)
+        )
+        width = (np.log(-np.log(a)) - np.log(-np.log(b))) / 2.0 / 1.96 * abs(np.log(S))
+        found.append((1.0 - S) ** 2 / (S * width**2))
+    return min(found), max(found)
+
+
 ATTACKS = {
     "counts": attack_counts,
     "patterns": attack_patterns,
     "means": attack_means,
     "times": attack_times,
+    "followed": attack_followed,
+    "events": attack_events,
 }
 
 

@@ -101,7 +101,7 @@ class TestCurves:
         np.testing.assert_allclose(np.diff(times), times[1])
         assert not np.isin(times[1:], found.curves["time"]).any()
         assert set(shown.summary["median"].dropna()) <= set(times)
-        assert {n for n in shown.at_risk.to_numpy().ravel() if n % 10} <= {11}
+        assert {n for n in shown.at_risk.to_numpy().ravel() if n % 10} <= {11, -1}
 
     def test_agree_with_the_exact_curve(self, found):
         shown = on_grid(found, 11)
@@ -109,6 +109,19 @@ class TestCurves:
             exact = found.curves[found.curves["cluster"] == cluster]
             for time, value in zip(curve["time"], curve["survival"], strict=True):
                 assert value == round(exact.loc[exact["time"] <= time, "survival"].iloc[-1], 2)
+
+    def test_tell_no_hidden_number_of_subjects_or_events(self):
+        """128 subjects, 80 and fewer than 11 shown: a curve or number at risk of the other would tell both."""
+        rng = np.random.default_rng(0)
+        event = np.r_[np.ones(80), np.zeros(40), np.ones(8)]
+        found = conversion(np.repeat([0, 1, 2], [80, 40, 8]), rng.exponential(3.0, 128), event)
+        shown = on_grid(found, 11)
+        assert set(shown.curves["cluster"]) == {0}
+        assert shown.at_risk.iloc[0].tolist() == [80, -1, 0]
+        assert shown.summary["median"].notna().tolist() == [True, False, False]
+        few = on_grid(conversion(np.repeat([0, 1], 64), rng.exponential(3.0, 128), np.arange(128) < 70), 11)
+        assert set(few.curves["cluster"]) == {0}  # six events
+        assert few.at_risk.iloc[0].tolist() == [60, 60]
 
     def test_are_the_same_if_shown_again(self, found):
         once = on_grid(found, 11)

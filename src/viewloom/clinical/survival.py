@@ -14,6 +14,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import holm
 from viewloom.clinical.release import DECIMALS, rounded
+from viewloom.clinical.suppression import hidden
 from viewloom.clinical.variables import as_numbers, clusters_of
 from viewloom.data.matching import matched_values, row_index
 from viewloom.runtime.errors import InputError
@@ -153,8 +154,10 @@ def on_grid(found: Conversion, min_cell: int) -> Conversion:
     """Curves that may be shown: on a grid of at most ten round times, without times of single subjects.
 
     A curve has its value at the times of the grid, as far as `min_cell` subjects are at risk, in two
-    decimals; a cluster with fewer subjects has none. Medians are times of the grid. Numbers at risk are
-    rounded to tens, but not below `min_cell`; smaller ones are 0. With ``min_cell=1`` nothing is hidden.
+    decimals. A cluster has none if it has fewer subjects or events, or if its number of subjects is hidden
+    beside that of a small cluster: the steps and the band of a curve tell both. Medians are times of the
+    grid. Numbers at risk are rounded to tens, but not below `min_cell`; smaller ones are 0, those of a
+    cluster whose number is hidden -1. With ``min_cell=1`` nothing is hidden.
 
     >>> rng = np.random.default_rng(0)
     >>> found = conversion(rng.integers(2, size=200), rng.exponential(3.0, 200), rng.integers(2, size=200))
@@ -167,14 +170,30 @@ def on_grid(found: Conversion, min_cell: int) -> Conversion:
     times = grid_of(found, min_cell)
     curves = [_on_grid(curve, times, min_cell) for _, curve in found.curves.groupby("cluster", sort=False)]
     shown = pd.concat(curves, ignore_index=True) if curves else found.curves  # none may be shown
+    beside, few = _concealed(found.summary, min_cell)
+    shown = shown[~shown["cluster"].isin([*beside, *few])].reset_index(drop=True)
     halved = shown[shown["survival"] <= 0.5].groupby("cluster")["time"].min()
-    at_risk = found.at_risk.where(found.at_risk >= min_cell, 0)
+    at_risk = found.at_risk.copy()
+    at_risk[beside] = -1
+    rough = (ROUGH * (at_risk / ROUGH).round()).clip(lower=min_cell)
     return replace(
         found,
         summary=found.summary.assign(median=halved.reindex(found.summary.index)),
         curves=shown,
-        at_risk=(ROUGH * (at_risk / ROUGH).round()).clip(lower=min_cell).where(at_risk > 0, 0).astype(int),
+        at_risk=rough.where(at_risk >= min_cell, at_risk.clip(upper=0)).astype(int),
     )
+
+
+def _concealed(summary: pd.DataFrame, min_cell: int) -> tuple[list[Any], list[Any]]:
+    """Clusters that are hidden beside a small one, and those with few subjects or events.
+
+    There are none in curves that were on the grid before, which have no numbers.
+    """
+    if "n" not in summary:
+        return [], []
+    secret = hidden(summary[["n"]].to_numpy().T, min_cell)[0]
+    few = (summary[["n", "events"]].min(axis=1) < min_cell).to_numpy()
+    return list(summary.index[secret & (summary["n"] >= min_cell)]), list(summary.index[few])
 
 
 def grid_of(found: Conversion, min_cell: int) -> Array:

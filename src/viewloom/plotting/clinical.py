@@ -49,6 +49,7 @@ def survival_curves(
 
     Curves are drawn on a grid of round times (`clinical.on_grid`), so that no step is the time of a single
     subject, and end when fewer than `min_cell` subjects are at risk. Numbers at risk are rounded to tens.
+    Clusters with fewer events, or whose number of subjects is hidden, have no curve.
     ``min_cell=1`` draws the exact curves.
 
     Parameters
@@ -158,8 +159,21 @@ def _risk_table(ax: Axes, conversion: Conversion, names: list[str], min_cell: in
         colour = line_style(i)["color"]
         ax.annotate(names[i], (0.0, 0.0), (-16, height), where, ha="right", color=colour, **style, **PLAIN)
         for time, count in conversion.at_risk.loc[ax.get_xticks(), cluster].items():
-            text = str(count) if count >= min_cell else f"<{min_cell}"
+            text = _at_risk_text(int(count), min_cell)
             ax.annotate(text, (time, 0.0), (0, height), where, ha="center", color=colour, **style)
+
+
+def _at_risk_text(count: int, min_cell: int) -> str:
+    """A number at risk as `clinical.on_grid` rounds it.
+
+    >>> [_at_risk_text(count, 11) for count in (120, 11, 0, -1)]
+    ['120', '≥11', '<11', '–']
+    """
+    if count < 0:
+        return "\N{EN DASH}"
+    if count < min_cell:
+        return f"<{min_cell}"
+    return f"≥{min_cell}" if count == min_cell > 1 else str(count)
 
 
 def _conversion_title(conversion: Conversion) -> str:

@@ -172,7 +172,7 @@ def _survival(results: Results, found: Findings, view: int | None) -> Data:
         "clusters": numbers(found.conversion.summary.index),
         "curves": {name: numbers(curves[name]) for name in ("cluster", "time", "survival", "low", "high")},
         "times": numbers(at_risk.index),
-        "at_risk": [[None if n < least else int(n) for n in row] for row in at_risk.to_numpy()],
+        "at_risk": [[None if 0 <= n < least else int(n) for n in row] for row in at_risk.to_numpy()],
         "min_cell": least,
         "p": numbers(rounded_p(found.conversion.p)),
     }

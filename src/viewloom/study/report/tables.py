@@ -342,7 +342,8 @@ PAIRS = (
 PROFILE = "Mean (standard deviation), median, or number (share of the cluster)."
 CONVERSION = (
     "Subjects with a known time and event. The median is the first of a few round times by which half had "
-    "the event; none where fewer had it, or too few subjects remain at that time to show."
+    "the event; none where fewer had it, too few subjects remain at that time to show, or the cluster has no "
+    "curve, since small numbers could be derived from it."
 )
 DIAGNOSIS = "Number of subjects (share of the cluster)."
 AGREEMENT = {
