@@ -108,7 +108,7 @@ def test_the_notebook_runs_and_prints_what_it_shows(monkeypatch):
     pytest.importorskip("ipykernel")
     shown = nbformat.read(EXAMPLES / "first_clusters.ipynb", as_version=4)
     again = nbformat.from_dict(shown)
-    nbclient.NotebookClient(again, timeout=60, kernel_name="python3").execute()
+    nbclient.NotebookClient(again, timeout=300, kernel_name="python3").execute()
     assert [printed(cell) for cell in again.cells] == [printed(cell) for cell in shown.cells]
     assert (EXAMPLES / "first_clusters.ipynb").stat().st_size < 200_000
 
