@@ -338,12 +338,12 @@ class TestSite:
             assert (site / f"{page}.html").is_file()
         assert len(list((site / "gallery").glob("plot_*.html"))) >= 8
 
-    def test_draws_every_room(self, site):
+    def test_draws_every_package(self, site):
         page = (site / "architecture.html").read_text(encoding="utf-8")
-        rooms = {
+        packages = {
             path.stem for path in (ROOT / "src" / "viewloom").glob("[!_]*") if path.suffix in ("", ".py")
         }
-        assert [room for room in rooms if f">{room}</text>" not in page] == []
+        assert [package for package in packages if f">{package}</text>" not in page] == []
         assert page.count('class="storey"') == 7
 
     def test_draws_formulas_itself(self, site):
