@@ -48,6 +48,7 @@ def chromium(profile):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    browser.set_script_timeout(300)  # seconds; axe-core takes long on a busy machine
     browser.get("about:blank")
     requested(browser)  # what the browser's own first page asked for
     try:

@@ -20,11 +20,12 @@ def data_dir():
     return folder
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _no_twins_unless_asked():
-    """Studies are compared with twins only by tests that say how many; it takes most of the time of a run."""
+@pytest.fixture(autouse=True, scope="module")
+def _refits_of_the_page(request, _short_studies):
+    """Tests of the page compare files with those of its processes, which refit as often as for users."""
     from viewloom.study.run import computations
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computations, "TWINS", 0)
+        if request.path.parent.name == "app":
+            patch.setattr(computations, "REFITS", _short_studies)
         yield

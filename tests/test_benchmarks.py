@@ -65,6 +65,12 @@ def cohorts(folder):
     return folder
 
 
+@pytest.fixture
+def in_process(monkeypatch):
+    """Fits in this process; `test_whole_run` has them in processes of their own."""
+    monkeypatch.setattr(quality.Worker, "run", lambda self, task, time_limit: carry_out(task))
+
+
 def task(folder, method="viewloom", scenario=CLEAN, name="made_up"):
     return Task(File(folder / f"{name}.npz"), K, method, scenario, seed=0)
 
@@ -107,6 +113,7 @@ def test_whole_run(folder, capsys):
     assert (folder / "out.png").stat().st_size > 0
 
 
+@pytest.mark.usefixtures("in_process")
 def test_ablation_has_a_row_per_idea(folder, capsys):
     options = ["--data", str(folder), "--groups", "sets", "--half", "all", "--sets", "made_up"]
     assert quality.main([*options, "--seeds", "1", "--ablation"]) == 0
@@ -320,6 +327,7 @@ def test_one_view_is_missing_from_a_share_of_samples():
     assert (absent == 1).sum() == 15
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_run_goes_on_where_it_stopped(folder, capsys, monkeypatch):
     out = folder / "fits.jsonl"
     options = ["--data", str(folder), "--groups", "sets", "--half", "all", "--sets", "made_up"]
@@ -361,6 +369,7 @@ def test_settings_of_a_method_are_part_of_its_code():
     assert results.code_of("viewloom", "a") != results.code_of("viewloom", "b")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_variants_of_a_file_are_measured(folder, capsys):
     (folder / "variants.py").write_text(
         "from methods import viewloom\nMETHODS = [viewloom('equal weights', gamma=0.0)]\n"

@@ -108,7 +108,7 @@ def test_the_notebook_runs_and_prints_what_it_shows(monkeypatch):
     pytest.importorskip("ipykernel")
     shown = nbformat.read(EXAMPLES / "first_clusters.ipynb", as_version=4)
     again = nbformat.from_dict(shown)
-    nbclient.NotebookClient(again, timeout=60, kernel_name="python3").execute()
+    nbclient.NotebookClient(again, timeout=300, kernel_name="python3").execute()
     assert [printed(cell) for cell in again.cells] == [printed(cell) for cell in shown.cells]
     assert (EXAMPLES / "first_clusters.ipynb").stat().st_size < 200_000
 
@@ -338,12 +338,12 @@ class TestSite:
             assert (site / f"{page}.html").is_file()
         assert len(list((site / "gallery").glob("plot_*.html"))) >= 8
 
-    def test_draws_every_room(self, site):
+    def test_draws_every_package(self, site):
         page = (site / "architecture.html").read_text(encoding="utf-8")
-        rooms = {
+        packages = {
             path.stem for path in (ROOT / "src" / "viewloom").glob("[!_]*") if path.suffix in ("", ".py")
         }
-        assert [room for room in rooms if f">{room}</text>" not in page] == []
+        assert [package for package in packages if f">{package}</text>" not in page] == []
         assert page.count('class="storey"') == 7
 
     def test_draws_formulas_itself(self, site):

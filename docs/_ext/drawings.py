@@ -2,7 +2,7 @@
 
 Both are SVG that stands in the page itself: its colours are the theme's, light or dark.
 
-``architecture.svg``   the rooms of the package in the order of import-linter's layers, with every import
+``architecture.svg``   the subpackages in the order of import-linter's layers, with every import
 ``landing.svg``        a fit: three views, their learned weights, and the memberships they agree on
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parents[1]
 ROOT = HERE.parent
 PACKAGE = ROOT / "src" / "viewloom"
-# the storey that begins with a room; everything else is read from pyproject.toml and the code
-STOREYS = {
+# the group of layers that begins with a package; everything else is read from pyproject.toml and the code
+GROUPS = {
     "cli": "command line",
     "study": "studies",
     "plotting": "questions",
@@ -50,11 +50,11 @@ def layers() -> list[list[str]]:
     named = [
         [part.strip().removeprefix("viewloom.") for part in row.split("|")] for row in contract["layers"]
     ]
-    rows = [[room for room in row if room in rooms()] for row in named]
-    return [*filter(None, rows), sorted(rooms() - {room for row in rows for room in row})]
+    rows = [[package for package in row if package in packages()] for row in named]
+    return [*filter(None, rows), sorted(packages() - {package for row in rows for package in row})]
 
 
-def rooms() -> set[str]:
+def packages() -> set[str]:
     """Modules and subpackages of the package."""
     found = {path.stem for path in PACKAGE.glob("*.py")} | {
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
@@ -62,47 +62,47 @@ def rooms() -> set[str]:
     return found - {"__init__"}
 
 
-def purpose(room: str) -> str:
-    """First sentence of a room's docstring."""
-    path = PACKAGE / f"{room}.py"
-    path = path if path.exists() else PACKAGE / room / "__init__.py"
+def purpose(package: str) -> str:
+    """First sentence of a package's docstring."""
+    path = PACKAGE / f"{package}.py"
+    path = path if path.exists() else PACKAGE / package / "__init__.py"
     doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return doc.split("\n")[0].rstrip(".").replace("`", "")
 
 
 def imports() -> dict[str, list[str]]:
-    """What each room of the layers imports of the others; modules that only pass names on are left out."""
+    """What each package of the layers imports of the others; modules that only pass names on are left out."""
     import grimp
 
     graph = grimp.build_graph("viewloom")
-    below = {room for row in layers()[:-1] for room in row}
-    for room in rooms():
-        graph.squash_module(f"viewloom.{room}")
+    below = {package for row in layers()[:-1] for package in row}
+    for package in packages():
+        graph.squash_module(f"viewloom.{package}")
     return {
-        room: [
+        package: [
             other.removeprefix("viewloom.")
-            for other in graph.find_modules_directly_imported_by(f"viewloom.{room}")
-            if room in below and other.removeprefix("viewloom.") in below - {room}
+            for other in graph.find_modules_directly_imported_by(f"viewloom.{package}")
+            if package in below and other.removeprefix("viewloom.") in below - {package}
         ]
-        for room in rooms()
+        for package in packages()
     }
 
 
 def architecture() -> str:
-    """Bands of rooms from top to foot, arcs from each room to what it imports."""
+    """Bands of packages from top to foot, arcs from each package to what it imports."""
     rows, used = layers(), imports()
     tops = _tops(rows)
     y = {
-        room: top + LINE * (i + 0.5)
+        package: top + LINE * (i + 0.5)
         for row, top in zip(rows, tops, strict=True)
-        for i, room in enumerate(row)
+        for i, package in enumerate(row)
     }
     bands = [_band(top, len(row)) for row, top in zip(rows, tops, strict=True)]
-    found = [_room(room, y, used[room]) for row in rows for room in row]
+    found = [_package(package, y, used[package]) for row in rows for package in row]
     foot = tops[-1] + LINE * len(rows[-1]) + BAND_GAP
     head = f'<text class="small" x="{WIDTH - 4}" y="14" text-anchor="end">imports, all downwards</text>'
-    label = "The rooms of viewloom, from the command line to the data; every import points down"
-    return _svg(WIDTH, foot, "architecture", label, [head, *_storeys(rows, tops, foot), *bands, *found])
+    label = "The packages of viewloom, from the command line to the data; every import points down"
+    return _svg(WIDTH, foot, "architecture", label, [head, *_groups(rows, tops, foot), *bands, *found])
 
 
 def _tops(rows: list[list[str]]) -> list[float]:
@@ -115,29 +115,29 @@ def _band(top: float, count: int) -> str:
     return _rect("band", LEFT, top, ARC_X - LEFT - 12, LINE * count)
 
 
-def _storeys(rows: list[list[str]], tops: list[float], foot: float) -> list[str]:
-    """A bracket and a name for the bands of each storey."""
-    begun = [(STOREYS[row[0]], top) for row, top in zip(rows, tops, strict=True) if row[0] in STOREYS]
+def _groups(rows: list[list[str]], tops: list[float], foot: float) -> list[str]:
+    """A bracket and a name for the bands of each group."""
+    begun = [(GROUPS[row[0]], top) for row, top in zip(rows, tops, strict=True) if row[0] in GROUPS]
     begun.append(("on their own", tops[-1]))
     ends = [*(top for _, top in begun[1:-1]), tops[-1] - 18, foot]
-    return [_storey(name, top, end) for (name, top), end in zip(begun, ends, strict=True)]
+    return [_group(name, top, end) for (name, top), end in zip(begun, ends, strict=True)]
 
 
-def _storey(name: str, top: float, end: float) -> str:
+def _group(name: str, top: float, end: float) -> str:
     return (
         f'<path class="bracket" d="M{LEFT - 8} {top + 2} h-6 V{end - BAND_GAP - 2} h6"/>'
-        f'<text class="storey" x="{LEFT - 22}" y="{top + LINE / 2}" text-anchor="end">{escape(name)}</text>'
+        f'<text class="group" x="{LEFT - 22}" y="{top + LINE / 2}" text-anchor="end">{escape(name)}</text>'
     )
 
 
-def _room(room: str, y: dict[str, float], used: list[str]) -> str:
-    arcs = "".join(_arc(y[room], y[other]) for other in used)
-    listed = ", ".join(sorted(used, key=y.__getitem__)) or "no other room"
+def _package(package: str, y: dict[str, float], used: list[str]) -> str:
+    arcs = "".join(_arc(y[package], y[other]) for other in used)
+    listed = ", ".join(sorted(used, key=y.__getitem__)) or "no other package"
     return (
-        f'<g class="room"><title>{escape(room)} imports {escape(listed)}</title>{arcs}'
-        + _rect("hit", LEFT, y[room] - LINE / 2, ARC_X - LEFT - 12, LINE)
-        + f'<text class="name" x="{NAME_X}" y="{y[room]}">{escape(room)}</text>'
-        f'<text class="small" x="{TEXT_X}" y="{y[room]}">{escape(_shortened(purpose(room)))}</text></g>'
+        f'<g class="package"><title>{escape(package)} imports {escape(listed)}</title>{arcs}'
+        + _rect("hit", LEFT, y[package] - LINE / 2, ARC_X - LEFT - 12, LINE)
+        + f'<text class="name" x="{NAME_X}" y="{y[package]}">{escape(package)}</text>'
+        f'<text class="small" x="{TEXT_X}" y="{y[package]}">{escape(_shortened(purpose(package)))}</text></g>'
     )
 
 

@@ -71,7 +71,6 @@ def test_the_demo_goes_from_files_to_report_by_commands_that_can_be_typed(tmp_pa
     monkeypatch.setattr("viewloom.cli.demo.adni_like", partial(simulate.adni_like, 10, 10, 10))
     text = example.STUDY.replace('"controls" ', '"all" ') + 'kernel = "linear"\n'
     monkeypatch.setattr(example, "STUDY", text)
-    monkeypatch.setattr(stages, "REFITS", 2)
     monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])
     monkeypatch.setattr(report, "figures", lambda results, summary: {})
     monkeypatch.setattr(report, "to_html", lambda summary, figures: summary["title"])

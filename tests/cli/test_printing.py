@@ -15,7 +15,6 @@ from viewloom.cli import rendering as console
 from viewloom.cli.commands import app
 from viewloom.runtime.visible import visible
 from viewloom.study.notes import Note
-from viewloom.study.run import computations as stages
 from viewloom.study.run.tables import FORMULA, inert_text
 
 TRICKS = {
@@ -105,9 +104,7 @@ def tricky(tmp_path_factory):
 
 
 def run(*arguments):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "REFITS", 2)
-        said = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    said = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert said.exit_code == 0, said.output
     harmless(said.stdout + said.stderr)
     return said.stdout

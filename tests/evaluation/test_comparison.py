@@ -17,7 +17,9 @@ def toy():
 @pytest.fixture(scope="module")
 def full(toy):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "PAPER_GRID", {"lam": [10.0], "theta": [0.001, 1.0]})  # two of its settings
+        two = {"lam": [10.0], "theta": [0.001, 1.0], "max_iter": [50]}  # of its settings
+        patch.setattr(comparison, "PAPER_GRID", two)
+        patch.setattr(comparison, "SEARCH_FOLDS", 2)
         return compare(*toy, seeds=1)
 
 

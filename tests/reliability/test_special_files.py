@@ -244,7 +244,7 @@ def test_files_that_may_not_be_read(tmp_path, name):
         "import os, sys\nfrom viewloom.cli.commands import app\nos.setuid(12345)\napp(['check', sys.argv[1]])"
     )
     command = [sys.executable, "-c", code, str(files / "study.toml")]
-    said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert said.returncode == 2, said.stderr
     assert "permission denied" in said.stderr
 

@@ -120,7 +120,7 @@ def test_a_real_kernel_draws_and_clears(tmp_path):
         "vl.KernelMultiviewNMF(3, verbose=1, random_state=0).fit(views);"
     )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    client.NotebookClient(notebook, timeout=120).execute()
+    client.NotebookClient(notebook, timeout=300).execute()
     shown = [out for out in notebook.cells[0].outputs if out.output_type == "display_data"]
     assert [out.data["text/plain"] for out in shown] == [""] * len(shown)
     assert shown

@@ -368,7 +368,7 @@ def workers_without_nanny():
     ):
         started = [subprocess.Popen([*command, local.scheduler_address], **quiet) for _ in range(2)]
         try:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=300)
             with client.as_current():
                 yield client
         finally:

@@ -42,8 +42,7 @@ def folder(cohort, tmp_path):
 
 @pytest.fixture
 def fast(monkeypatch):
-    """Few refits, and a report in name only."""
-    monkeypatch.setattr(stages, "REFITS", 2)
+    """A report in name only."""
     monkeypatch.setattr(report, "unnamed_summary", in_name_only)
     monkeypatch.setattr(report, "figure_data", lambda results, summary: {})
     monkeypatch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")

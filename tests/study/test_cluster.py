@@ -16,7 +16,7 @@ from viewloom import KernelMultiviewNMF
 from viewloom.cli.commands import app
 from viewloom.study import compute, read_study, report
 from viewloom.study.compute import model_settings
-from viewloom.study.run import computations, prepare
+from viewloom.study.run import prepare
 
 distributed = pytest.importorskip("distributed")
 
@@ -36,8 +36,7 @@ def client():
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    """Two refits, and a report in name only."""
-    monkeypatch.setattr(computations, "REFITS", 2)
+    """A report in name only."""
     monkeypatch.setattr(report, "unnamed_summary", in_name_only)
     monkeypatch.setattr(report, "figure_data", lambda results, summary: {})
     monkeypatch.setattr(report, "to_html", lambda summary, figures: f"<h1>{summary['title']}</h1>")

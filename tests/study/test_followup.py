@@ -19,7 +19,6 @@ from viewloom.study.errors import StudyError
 from viewloom.study.example import write_example
 from viewloom.study.followup import follow
 from viewloom.study.report.summarize import summarize
-from viewloom.study.run import computations
 from viewloom.study.run.analysis import analyse, prepare
 from viewloom.study.run.prediction import predict, save_model
 from viewloom.study.run.tables import followup_table
@@ -49,9 +48,7 @@ def text(folder):
 def run(folder):
     """Without the figures of the report, to be quick."""
     pytest.importorskip("statsmodels")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computations, "REFITS", 2)
-        results = analyse(read_study(folder / "study.toml"))
+    results = analyse(read_study(folder / "study.toml"))
     save_model(results, folder / "model.safetensors")
     return results
 

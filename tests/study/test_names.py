@@ -18,7 +18,7 @@ from viewloom.models import persistence
 from viewloom.study import StudyError, check, cluster_names, read_study
 from viewloom.study.ordering import direction, ordered, severity_column
 from viewloom.study.report import summarize, to_html
-from viewloom.study.run import analyse, computations, predict, rename, renaming, run_study, write_figures
+from viewloom.study.run import analyse, predict, rename, renaming, run_study, write_figures
 from viewloom.study.run.renaming import renamed
 from viewloom.study.run.tables import labels_table
 
@@ -29,13 +29,6 @@ NAMED = '[cluster]\nnames = ["limbic", "cortical", "<b>diffuse</b>"]\n'
 
 def run(*arguments):
     return runner.invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_refits():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computations, "REFITS", 2)
-        yield
 
 
 @pytest.fixture(scope="module")

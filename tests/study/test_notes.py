@@ -43,7 +43,7 @@ from viewloom.study.readers.freesurfer import read_stats
 from viewloom.study.readers.images import read_maps
 from viewloom.study.readers.tables import read_long, read_table
 from viewloom.study.reading import ReferenceDates
-from viewloom.study.run import computations, prepare
+from viewloom.study.run import prepare
 from viewloom.study.run.replication import common_views, design_notes, lost_notes
 from viewloom.study.run.sampled import Assessed
 
@@ -549,8 +549,7 @@ def test_warnings_of_the_model_do_not_count_subjects():
     assert len(found) == 1
 
 
-def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(computations, "REFITS", 2)
+def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path):
     folder = write_small(tmp_path)
     frame = pd.read_csv(folder / "vbm.csv", dtype=str, keep_default_na=False)
     frame.iloc[:5, 1:] = ""

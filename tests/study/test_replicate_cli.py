@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import stat
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,9 @@ from typer.testing import CliRunner
 import viewloom as vl
 from viewloom.cli.commands import app
 from viewloom.evaluation.replication import nulls
-from viewloom.study import read_study, write_cohorts
+from viewloom.study import read_study, report, write_cohorts
 from viewloom.study.clinical_numbers import confirmed
-from viewloom.study.run import computations
+from viewloom.study.run import replication
 from viewloom.study.run.replication import as_second, design_notes
 from viewloom.study.run.sites import leave_out
 
@@ -48,7 +49,7 @@ def cohorts(tmp_path_factory):
     for name in ("first", "second"):
         edit(folder / name / "study.toml", *SMALL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computations, "REFITS", 2)
+        patch.setattr(report, "inline_figures", lambda parts, names: dict.fromkeys(parts, ""))  # saves time
         found = run("fit", folder / "first/study.toml", "-o", folder / "run", "--jobs", 1, "--leave-site-out")
     assert found.exit_code == 0, found.output
     return folder
@@ -56,8 +57,10 @@ def cohorts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def replicated(cohorts):
+    fewer = partial(replication.replicate, n_permutations=19, n_continuum=3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nulls, "HALVES", 3)
+        patch.setattr(replication, "replicate", fewer)
         found = run(
             "replicate", cohorts / "run", cohorts / "second/study.toml", "-o", cohorts / "out", "--jobs", 1
         )
@@ -97,7 +100,8 @@ def test_nothing_that_is_shared_tells_of_single_subjects(replicated):
 
 
 def test_small_clusters_are_not_described(cohorts, tmp_path, monkeypatch):
-    monkeypatch.setattr(nulls, "HALVES", 0)
+    none = partial(replication.replicate, n_permutations=0, n_continuum=0)
+    monkeypatch.setattr(replication, "replicate", none)
     study = shutil.copytree(cohorts / "second", tmp_path / "second") / "study.toml"
     study.write_text(study.read_text() + "[report]\nmin_cell = 1000\n")
     found = run("replicate", cohorts / "run", study, "--jobs", 1, "--json")

@@ -15,7 +15,7 @@ from viewloom.study import StudyError, check, read_study
 from viewloom.study.config.rules import Rule, rules_of
 from viewloom.study.design import ControlsPlaced, Design, WithControls
 from viewloom.study.report import summarize, to_html
-from viewloom.study.run import analyse, computations, predict, prepare
+from viewloom.study.run import analyse, predict, prepare
 from viewloom.study.run.prediction import save_model
 from viewloom.study.selecting import exclusions, matches, problems_of
 
@@ -372,9 +372,7 @@ def fitted(tmp_path_factory):
     """A run in which controls are reference, and its folder."""
     folder = tmp_path_factory.mktemp("design")
     study = written(folder, PATIENTS + 'remove_severity = "common"\nsensitivity = ["with-controls"]\n')
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(computations, "REFITS", 2)
-        results = analyse(study)
+    results = analyse(study)
     save_model(results, folder / "model.safetensors")
     return results, folder
 
@@ -440,9 +438,7 @@ class TestDesign:
 
     def test_new_subjects_need_the_column_that_was_removed(self, tmp_path):
         study = written(tmp_path, PATIENTS + 'remove_severity = "mmse"\n')
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(computations, "REFITS", 2)
-            results = analyse(study)
+        results = analyse(study)
         save_model(results, tmp_path / "model.safetensors")
         people = pd.read_csv(tmp_path / "people.csv")
         people.loc[:1, "mmse"] = np.nan
@@ -459,7 +455,6 @@ class TestDesign:
 def test_an_interrupted_run_is_resumed_with_its_fit_of_controls(tmp_path, monkeypatch):
     from viewloom.study.run import design
 
-    monkeypatch.setattr(computations, "REFITS", 2)
     study = written(tmp_path, PATIENTS + 'sensitivity = ["with-controls"]\n')
     first = analyse(study, checkpoints=tmp_path / "kept")
     monkeypatch.setattr(design, "fit_again", lambda *_: pytest.fail("fitted again"))

@@ -422,3 +422,11 @@ def test_sessions_of_a_real_table():
         assert frame["ROI1"].to_dict() == expected.to_dict()
     with pytest.raises(NoVisit, match="ses-M0"):
         read_table(path, id="participant_id", visit="m12", columns=["ROI*"])
+
+
+def test_dates_are_attributes_of_participants_but_no_features(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("id,visit,exam,mmse\n1,bl,2020-01-01,29\n1,m12,2021-01-01,27\n2,bl,2020-02-01,30\n")
+    options = {"id": "id", "visit": "bl", "visit_column": "visit", "date": "exam"}
+    assert list(read_table(path, **options, numeric=False).columns) == ["exam", "mmse"]
+    assert list(read_table(path, **options).columns) == ["mmse"]

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import viewloom as vl
+from viewloom.evaluation.inspection import view_contributions
 from viewloom.evaluation.selection import ClusterEvidence, ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.check import Check
@@ -110,6 +111,21 @@ def results():
         evidence=compared_with_twins(),
         **of_model(views, participants),
     )
+
+
+@pytest.fixture(scope="module")
+def contributions(results):
+    return view_contributions(results.model)
+
+
+@pytest.fixture
+def _once(contributions, monkeypatch):
+    """Contributions of views take time and say nothing about what these tests change."""
+
+    def same(model):
+        return replace(contributions, labels=model.labels_)
+
+    monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
 
 
 @pytest.fixture(scope="session")

@@ -211,8 +211,9 @@ def test_prints_in_black_on_white_even_where_screens_are_dark(show):
     assert 1 <= base64.b64decode(pdf).count(b"/Type /Page\n") <= MOST_PAGES
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("name", "width"), [("page", 1200), ("page", 390), ("hostile", 1200)])
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"), [("page", 1200, "light"), ("page", 390, "dark"), ("hostile", 1200, "dark")]
+)
 def test_accessible(show, name, width, scheme):
     """No violation of WCAG 2.1 AA that axe-core can find."""
     browser = show(name, width, scheme=scheme)

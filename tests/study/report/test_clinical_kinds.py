@@ -15,7 +15,6 @@ from viewloom import KernelMultiviewNMF
 from viewloom.cli import rendering as console
 from viewloom.cli.commands import app
 from viewloom.clinical import Known
-from viewloom.evaluation.inspection import view_contributions
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study import read_study
 from viewloom.study import run as runs
@@ -23,7 +22,6 @@ from viewloom.study.preparation.fitted import Preparation
 from viewloom.study.report import figures, summarize, to_html
 from viewloom.study.report.findings import findings
 from viewloom.study.results import Roles
-from viewloom.study.run import computations
 from viewloom.study.run.tables import metrics
 
 N, NARROW = 120, 6  # subjects, and features of a view
@@ -41,6 +39,13 @@ MISSING = {
     "all of a cluster": lambda labels: labels == labels[-1],
     "all": lambda labels: np.ones(N, dtype=bool),
 }
+CASES = [  # every size with a cluster without values, the hardest, and all else once
+    *((sizes, "all of a cluster") for sizes in SIZES),
+    ("two equal", "none"),
+    ("a single subject", "some"),
+    ("the first is empty", "some"),
+    ("three", "all"),
+]
 
 
 def clinical_of(labels):
@@ -105,29 +110,8 @@ def results(results):
     return replace(results, preparation=preparation, **of_model(views, results.participants))
 
 
-@pytest.fixture
-def _few_refits(monkeypatch):
-    monkeypatch.setattr(computations, "REFITS", 2)
-
-
-@pytest.fixture(scope="module")
-def contributions(results):
-    return view_contributions(results.model)
-
-
-@pytest.fixture
-def _once(contributions, monkeypatch):
-    """Contributions of views take time and say nothing about what these tests change."""
-
-    def same(model):
-        return replace(contributions, labels=model.labels_)
-
-    monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
-
-
 @pytest.mark.usefixtures("_once")
-@pytest.mark.parametrize("missing", MISSING)
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(("sizes", "missing"), CASES)
 def test_every_kind_is_summarised(results, sizes, missing, capsys):
     study = study_of(results, SIZES[sizes], missing)
     told = summarize(study)
@@ -191,7 +175,6 @@ def test_what_is_hidden_is_hidden_in_numbers_too(results):
     assert not any(isinstance(cell, Known) and cell.value > 0 for cell in small)
 
 
-@pytest.mark.usefixtures("_few_refits")
 def test_a_study_whose_outcome_has_missing_values(tmp_path):
     """The whole way, by the command line: this crashed once all work was done."""
     write_small(tmp_path, f"{STUDY}[report]\nmin_cell = 3\n")
@@ -214,7 +197,6 @@ def test_a_study_whose_outcome_has_missing_values(tmp_path):
     assert (run / "report.html").read_text(encoding="utf-8") == page
 
 
-@pytest.mark.usefixtures("_few_refits")
 def test_as_many_clusters_as_may_be(tmp_path):
     write_small(tmp_path, f"{STUDY}n_clusters = 21\nmax_iter = 5\n[report]\nmin_cell = 1\n")
     results = runs.analyse(read_study(tmp_path / "study.toml"))

@@ -12,7 +12,6 @@ import pytest
 from study.report.conftest import K, changed
 
 from viewloom import Views, clinical
-from viewloom.evaluation.inspection import view_contributions
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.left_out import LeftOutSites
 from viewloom.study.report import summarize
@@ -24,21 +23,6 @@ from viewloom.study.report.sentences import in_short
 from viewloom.study.report.sites import sites_sentence, sites_table
 from viewloom.study.results import Roles
 from viewloom.study.run import run_folder
-
-
-@pytest.fixture(scope="module")
-def contributions(results):
-    return view_contributions(results.model)
-
-
-@pytest.fixture
-def _once(contributions, monkeypatch):
-    """Contributions of views take time and say nothing about what these tests change."""
-
-    def same(model):
-        return replace(contributions, labels=model.labels_)
-
-    monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
 
 
 def table(summary, name):

@@ -111,10 +111,10 @@ def _has_small(results: Results, column: pd.Series, is_code: bool) -> bool:
 
 def _small_cells(results: Results, values: Any, known: Any) -> bool:
     """Whether a cell of clusters x values is small."""
-    labels = results.model.labels_
-    counts = pd.crosstab(np.asarray(values)[known], labels[known])
-    counts = counts.reindex(columns=range(results.model.n_clusters), fill_value=0)
-    return bool((counts.to_numpy() < results.min_cell).any())
+    levels, at = np.unique(np.asarray(values, dtype=str)[known], return_inverse=True)
+    counts = np.zeros((len(levels), results.model.n_clusters), dtype=int)
+    np.add.at(counts, (at, results.model.labels_[known]), 1)
+    return bool((counts < results.min_cell).any())
 
 
 def _tested(found: Findings) -> Part:
