@@ -183,8 +183,8 @@ class TestWide:
             ["1e3", "-01"], ["F", "M", ""], ['"a\n012"', "b"], ["01/02/2020", ""],
             ["2,5", "01,5"] if mark == ";" else ["2.5"],
         ]  # fmt: skip
-        rng, paths = np.random.default_rng(0), []
-        for table in range(40):
+        rng, paths = np.random.default_rng(ord(mark)), []  # other tables for each delimiter
+        for table in range(15):
             columns = [kinds[j] for j in rng.permutation(len(kinds))[:4]]
             rows = [[f"s{i}", *(rng.choice(cells) for cells in columns)] for i in range(5)]
             lines = [mark.join(row) for row in [["subject", "a", "b", "c", "d"], *rows]]
