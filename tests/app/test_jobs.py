@@ -1,5 +1,6 @@
 """Jobs: one at a time, stopped cleanly, and found again after the job or the server was killed."""
 
+import io
 import json
 import os
 import re
@@ -8,6 +9,8 @@ import time
 
 from local_page import PATIENCE, QUICK
 from small import STUDY, write_small
+
+from viewloom.app import jobs
 
 FILE = "study/study.toml"
 OUTPUT = "study/study-results"
@@ -95,6 +98,40 @@ def first_event(page, job):
         line = answer.fp.readline()
     connection.close()
     return json.loads(line.removeprefix(b"data: "))
+
+
+def test_the_next_process_is_started_when_the_job_has_ended(tmp_path, monkeypatch):
+    """Its imports would slow the job down."""
+    made = []
+
+    class Process:
+        pid, ended = 0, None
+
+        def __init__(self):
+            self.stdin = io.StringIO()
+            made.append(self)
+
+        def poll(self):
+            return self.ended
+
+        def kill(self):
+            self.ended = 1
+
+        def wait(self):
+            return self.ended
+
+    monkeypatch.setattr(jobs, "_process", Process)
+    known = jobs.Jobs(tmp_path)
+    known.prepare()
+    known.start("a", ["check"], "")
+    assert known.status("a", "check").running
+    assert len(made) == 1
+    made[0].ended = 0
+    assert known.status("a", "check").state == "lost"
+    assert len(made) == 2
+    known.close()
+    assert known.status("a", "check").state == "lost"
+    assert len(made) == 2
 
 
 def test_a_killed_job_is_resumed(page, root):

@@ -92,7 +92,7 @@ class Jobs:
     root : Path
         Commands run in this folder; their arguments are relative to it.
     warm : bool, default=True
-        Start a process ahead of the next job.
+        Start a process ahead of the next job, while none is running.
     """
 
     def __init__(self, root: Path, warm: bool = True) -> None:
@@ -121,7 +121,7 @@ class Jobs:
             content = {"arguments": arguments, "root": str(self.root), "next": following, "about": about}
             (folder / JOB).write_text(json.dumps({**content, "began": time.time()}), encoding="utf-8")
             self._started[subject] = self._hand_over(folder)
-            self._waiting = _process() if self.warm else None
+            self._waiting = None  # the next one is started when this job has ended: its imports take time
 
     def _hand_over(self, folder: Path) -> subprocess.Popen[str]:
         """Give a job to the process that waits for one, or to a new one."""
@@ -187,6 +187,8 @@ class Jobs:
         except (OSError, ValueError):
             return None
         state = self._state(subject, command, folder)
+        if not self.any_running():
+            self.prepare()
         events = _events(folder / PROGRESS)
         end = time.time() if state == RUNNING else _modified(folder)
         elapsed = max(0.0, end - job["began"])
