@@ -32,9 +32,10 @@ def holder(root):
     return None
 
 
-def stage(root):
+def stages(root):
+    """The stages that a fit has begun."""
     found = list(root.glob(".viewloom-app/*/fit/progress.jsonl"))
-    return found[0].read_text() if found else ""
+    return re.findall(r'"stage": "([^"]*)"', found[0].read_text()) if found else []
 
 
 def alive(pid):
@@ -48,7 +49,7 @@ def alive(pid):
 def begin(page, root, splits=100):
     """Start a fit, and wait until it has finished its first stages; the address of its page."""
     job = page.start("fit", file=FILE, clusters="number", n_clusters="2", splits=str(splits))
-    until(lambda: "Leaving out" in stage(root) or "Refitting" in stage(root), "the fit does not begin")
+    until(lambda: "Refitting on subsamples" in stages(root), "the fit does not begin")
     until(lambda: holder(root))
     return job
 
@@ -146,7 +147,7 @@ def test_a_killed_job_is_resumed(page, root):
     assert answer.status == 303, text
     resumed = json.loads(next(root.glob(".viewloom-app/*/fit/job.json")).read_text())["arguments"]
     assert resumed == [*arguments, "--resume"]
-    until(lambda: "Leaving out" in stage(root))
+    until(lambda: "Leaving out views" in stages(root))
     page.post("job/stop", ("pause", "1"), file=FILE, command="fit")  # paused: what is finished is kept
     assert (root / "study" / ".study-results.unfinished").is_dir()
     assert "Continue where it ended" in page.get("fit", file=FILE)[1]

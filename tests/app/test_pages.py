@@ -81,10 +81,12 @@ def test_progress_of_the_whole(tmp_path):
     assert (status.stage, status.steps, status.said) == ("Fitting", (2, 2), ["2 clusters"])
     assert status.share == pytest.approx(0.25 + 0.75 * 0.9)
     assert status.left_of_all == pytest.approx(status.elapsed * (1 - status.share) / status.share)
+    assert (status.done, status.total) == (900, 1000)
 
 
 def record(path: Path):
     lines = [{"plan": {"Reading": 1, "Fitting": 3}}, {"stage": "Reading", "done": 0, "total": 1, "at": 0.0}]
     lines += [{"said": "2 clusters"}]
     lines += [{"stage": "Fitting", "done": i, "total": 1000, "at": float(i)} for i in range(901)]
+    lines += [{"stage": "Iterations", "done": 1, "total": 9, "at": 901.0}]  # a part of fitting
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))

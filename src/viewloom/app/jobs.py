@@ -78,10 +78,13 @@ class Status:
 
     @property
     def left_of_all(self) -> float | None:
-        """Seconds until the end, by the share that is done; None as long as that is a guess."""
+        """Seconds until the end, by the share that is done; None as long as that is a guess.
+
+        It is at least what is left of the stage.
+        """
         if not self.share or self.share < LEAST_SHARE or "--resume" in self.arguments:
             return None  # stages that were finished before take no time
-        return self.elapsed * (1.0 - self.share) / self.share
+        return max(self.elapsed * (1.0 - self.share) / self.share, self.left or 0.0)
 
 
 class Jobs:
@@ -267,7 +270,8 @@ def _make_private(*folders: Path) -> None:
 
 def _stage(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The stage of a job, the time until its end, and how much of the whole is done."""
-    stages = [event for event in events if "stage" in event]
+    plan = _plan(events)  # other stages are parts of those that were announced
+    stages = [event for event in events if "stage" in event and (not plan or event["stage"] in plan)]
     if not stages:
         return {}
     last = stages[-1]
@@ -280,6 +284,11 @@ def _stage(events: list[dict[str, Any]]) -> dict[str, Any]:
     return {**known, **_whole(events), "said": [event["said"] for event in events if "said" in event]}
 
 
+def _plan(events: list[dict[str, Any]]) -> dict[str, float]:
+    """The announced stages and their shares."""
+    return dict(next((event["plan"] for event in events if "plan" in event), {}))
+
+
 def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The place of the last announced stage among all of them, and the share of the work that is done.
 
@@ -287,7 +296,7 @@ def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
     >>> _whole([plan, {"stage": "fit", "done": 1, "total": 2}, {"stage": "kernels", "done": 0, "total": 0}])
     {'steps': (2, 2), 'share': 0.625}
     """
-    plan: dict[str, float] = next((event["plan"] for event in events if "plan" in event), {})
+    plan = _plan(events)
     last = next((event for event in reversed(events) if event.get("stage") in plan), None)
     if last is None:
         return {}
