@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from types import SimpleNamespace
 
 from small import STUDY
 
@@ -89,3 +90,19 @@ class Page:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60)
+
+
+def asked(study, place="settings", **form):
+    """A request to the page of the fixture `study`, past its gate."""
+    from starlette.requests import Request
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{study.context.session.base}/{place}",
+        "headers": [(b"host", b"127.0.0.1:1")],
+        "query_string": b"",
+        "app": SimpleNamespace(state=SimpleNamespace(context=study.context)),
+        "form": {name: [value] for name, value in {"file": "study/study.toml", **form}.items()},
+    }
+    return Request(scope)

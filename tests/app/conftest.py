@@ -1,8 +1,10 @@
 """A folder with a small study, and the page of it."""
 
+from types import SimpleNamespace
+
 import pytest
 from local_page import QUICK, Page
-from small import write_small
+from small import STUDY, write_small
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
@@ -37,3 +39,18 @@ def serve(tmp_path):
     yield serving
     for one in started:
         one.close()
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """A study and its page without a server, whose jobs are recorded and not run."""
+    from viewloom.app.context import Context
+    from viewloom.app.jobs import Jobs
+    from viewloom.app.paths import Root
+    from viewloom.app.security import Session
+
+    write_small(tmp_path / "study", STUDY)
+    context = Context(Root(tmp_path), Jobs(tmp_path, warm=False), Session(("127.0.0.1:1",)))
+    started = []
+    monkeypatch.setattr(context.jobs, "start", lambda *given, **about: started.append((*given, about)))
+    return SimpleNamespace(context=context, root=tmp_path, started=started)

@@ -15,6 +15,7 @@ import pytest
 from chromium import OUTSIDE, VIOLATIONS, WITHOUT, axe_core, chromium, requested
 from local_page import PATIENCE, Page
 
+from viewloom.app.context import digest
 from viewloom.app.jobs import Jobs
 
 if WITHOUT:
@@ -57,7 +58,7 @@ class Screen:
             assert found == [], (name, width, scheme)
         self.size(WIDTH)
         self.seen[name] = self.browser.current_url
-        if PICTURES and name not in ("fit", "folder"):  # which the documentation does not show
+        if PICTURES and name not in ("fit", "folder", "answers"):  # which the documentation does not show
             self.picture(Path(PICTURES) / f"app-{name}.png")
 
     def picture(self, path, height=780):
@@ -188,20 +189,23 @@ def edit_the_study(screen):
 
 
 def settings(screen):
-    """The screen of searches and comparisons, with an answer."""
+    """The screen of searches and comparisons, without and with answers."""
+    screen.press("search settings, and compare methods")
+    screen.until("Settings and methods")
+    screen.look("settings")
     jobs = Jobs(screen.root, warm=False)
     file = "example/study.toml"
     for command, kind, content in ANSWERS:
         folder = jobs.folder(file, command)
         folder.mkdir(parents=True)
-        job = {"arguments": [command], "next": "", "about": {"kind": kind}, "began": time.time()}
+        about = {"kind": kind, "digest": digest((screen.root / file).read_text())}
+        job = {"arguments": [command], "next": "", "about": about, "began": time.time()}
         (folder / "job.json").write_text(json.dumps(job))
         (folder / "output.txt").write_text(json.dumps(content))
         (folder / "exit.json").write_text("0")
-    screen.press("search settings, and compare methods")
-    screen.until("Settings and methods")
+    screen.browser.refresh()
     assert "3 clusters" in screen.find("main").text
-    screen.look("settings")
+    screen.look("answers")
     screen.press("Fit")
     screen.until("Fit")
 
@@ -212,6 +216,7 @@ def fit(screen):
     until(lambda: screen.find("#stage").text not in ("", "Starting"))
     until(lambda: "Step" in screen.find("#detail").text)
     if PICTURES:
+        until(lambda: "clusters of" in screen.find("#said").text)
         screen.size(WIDTH)
         screen.picture(Path(PICTURES) / "app-progress.png", 500)
     screen.until("Results")

@@ -65,6 +65,22 @@ def test_every_key_of_the_schema_has_a_field_with_a_description():
             assert found[block, key].help, key
 
 
+def test_examples_in_descriptions_can_be_copied():
+    """Backslashes are not doubled in single quotes."""
+    texts = list(descriptions(json_schema()))
+    [given] = {match[0] for text in texts for match in re.finditer(r"pattern = '[^']*'", text)}
+    assert re.fullmatch(tomllib.loads(given)["pattern"], "sub-OAS30001")
+
+
+def descriptions(node):
+    """All descriptions of a JSON schema."""
+    if isinstance(node, dict):
+        found = node.get("description")
+        yield from [found] if isinstance(found, str) else []
+    for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+        yield from descriptions(inner)
+
+
 def test_an_untouched_form_changes_nothing():
     found = fields()
     assert inputs.changes(sent(found), list(found.values())) == ({}, [])

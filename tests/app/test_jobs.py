@@ -1,5 +1,6 @@
 """Jobs: one at a time, stopped cleanly, and found again after the job or the server was killed."""
 
+import io
 import json
 import os
 import re
@@ -8,6 +9,8 @@ import time
 
 from local_page import PATIENCE, QUICK
 from small import STUDY, write_small
+
+from viewloom.app import jobs
 
 FILE = "study/study.toml"
 OUTPUT = "study/study-results"
@@ -29,9 +32,10 @@ def holder(root):
     return None
 
 
-def stage(root):
+def stages(root):
+    """The stages that a fit has begun."""
     found = list(root.glob(".viewloom-app/*/fit/progress.jsonl"))
-    return found[0].read_text() if found else ""
+    return re.findall(r'"stage": "([^"]*)"', found[0].read_text()) if found else []
 
 
 def alive(pid):
@@ -45,7 +49,7 @@ def alive(pid):
 def begin(page, root, splits=100):
     """Start a fit, and wait until it has finished its first stages; the address of its page."""
     job = page.start("fit", file=FILE, clusters="number", n_clusters="2", splits=str(splits))
-    until(lambda: "Leaving out" in stage(root) or "Refitting" in stage(root), "the fit does not begin")
+    until(lambda: "Refitting on subsamples" in stages(root), "the fit does not begin")
     until(lambda: holder(root))
     return job
 
@@ -97,6 +101,40 @@ def first_event(page, job):
     return json.loads(line.removeprefix(b"data: "))
 
 
+def test_the_next_process_is_started_when_the_job_has_ended(tmp_path, monkeypatch):
+    """Its imports would slow the job down."""
+    made = []
+
+    class Process:
+        pid, ended = 0, None
+
+        def __init__(self):
+            self.stdin = io.StringIO()
+            made.append(self)
+
+        def poll(self):
+            return self.ended
+
+        def kill(self):
+            self.ended = 1
+
+        def wait(self):
+            return self.ended
+
+    monkeypatch.setattr(jobs, "_process", Process)
+    known = jobs.Jobs(tmp_path)
+    known.prepare()
+    known.start("a", ["check"], "")
+    assert known.status("a", "check").running
+    assert len(made) == 1
+    made[0].ended = 0
+    assert known.status("a", "check").state == "lost"
+    assert len(made) == 2
+    known.close()
+    assert known.status("a", "check").state == "lost"
+    assert len(made) == 2
+
+
 def test_a_killed_job_is_resumed(page, root):
     begin(page, root)
     pid = holder(root)
@@ -109,7 +147,7 @@ def test_a_killed_job_is_resumed(page, root):
     assert answer.status == 303, text
     resumed = json.loads(next(root.glob(".viewloom-app/*/fit/job.json")).read_text())["arguments"]
     assert resumed == [*arguments, "--resume"]
-    until(lambda: "Leaving out" in stage(root))
+    until(lambda: "Leaving out views" in stages(root))
     page.post("job/stop", ("pause", "1"), file=FILE, command="fit")  # paused: what is finished is kept
     assert (root / "study" / ".study-results.unfinished").is_dir()
     assert "Continue where it ended" in page.get("fit", file=FILE)[1]

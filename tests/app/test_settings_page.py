@@ -1,18 +1,12 @@
 """Searches and comparisons: the page asks what the command line does, and shows what it answers."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
-from small import STUDY, write_small
-from starlette.requests import Request
+from local_page import asked
 from typer.testing import CliRunner
 
 from viewloom.app import run_page, settings_page
-from viewloom.app.context import Context
-from viewloom.app.jobs import Jobs
-from viewloom.app.paths import Root
-from viewloom.app.security import Session
 from viewloom.cli import app
 from viewloom.runtime.errors import InputError
 
@@ -24,29 +18,6 @@ SETTINGS = {
 }
 METHODS = {"table": [{"method": "ours", "NMI_mean": 0.5}], "agreement": {}, "collapsed": {}}
 VARIATIONS = {"settings": [{"setting": "lam 1", "ARI": 0.9}], "choices": [{"choice": "lam", "ARI": 0.9}]}
-
-
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """A page without a server whose jobs are recorded and not run."""
-    write_small(tmp_path / "study", STUDY)
-    context = Context(Root(tmp_path), Jobs(tmp_path, warm=False), Session(("127.0.0.1:1",)))
-    started = []
-    monkeypatch.setattr(context.jobs, "start", lambda *given, **about: started.append((*given, about)))
-    return SimpleNamespace(context=context, root=tmp_path, started=started)
-
-
-def asked(study, **form):
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": f"{study.context.session.base}/settings",
-        "headers": [(b"host", b"127.0.0.1:1")],
-        "query_string": b"",
-        "app": SimpleNamespace(state=SimpleNamespace(context=study.context)),
-        "form": {name: [value] for name, value in {"file": FILE, **form}.items()},
-    }
-    return Request(scope)
 
 
 def finished(study, kind, content):

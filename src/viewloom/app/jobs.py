@@ -78,10 +78,13 @@ class Status:
 
     @property
     def left_of_all(self) -> float | None:
-        """Seconds until the end, by the share that is done; None as long as that is a guess."""
+        """Seconds until the end, by the share that is done; None as long as that is a guess.
+
+        It is at least what is left of the stage.
+        """
         if not self.share or self.share < LEAST_SHARE or "--resume" in self.arguments:
             return None  # stages that were finished before take no time
-        return self.elapsed * (1.0 - self.share) / self.share
+        return max(self.elapsed * (1.0 - self.share) / self.share, self.left or 0.0)
 
 
 class Jobs:
@@ -92,7 +95,7 @@ class Jobs:
     root : Path
         Commands run in this folder; their arguments are relative to it.
     warm : bool, default=True
-        Start a process ahead of the next job.
+        Start a process ahead of the next job, while none is running.
     """
 
     def __init__(self, root: Path, warm: bool = True) -> None:
@@ -121,7 +124,7 @@ class Jobs:
             content = {"arguments": arguments, "root": str(self.root), "next": following, "about": about}
             (folder / JOB).write_text(json.dumps({**content, "began": time.time()}), encoding="utf-8")
             self._started[subject] = self._hand_over(folder)
-            self._waiting = _process() if self.warm else None
+            self._waiting = None  # the next one is started when this job has ended: its imports take time
 
     def _hand_over(self, folder: Path) -> subprocess.Popen[str]:
         """Give a job to the process that waits for one, or to a new one."""
@@ -187,6 +190,8 @@ class Jobs:
         except (OSError, ValueError):
             return None
         state = self._state(subject, command, folder)
+        if not self.any_running():
+            self.prepare()
         events = _events(folder / PROGRESS)
         end = time.time() if state == RUNNING else _modified(folder)
         elapsed = max(0.0, end - job["began"])
@@ -265,7 +270,8 @@ def _make_private(*folders: Path) -> None:
 
 def _stage(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The stage of a job, the time until its end, and how much of the whole is done."""
-    stages = [event for event in events if "stage" in event]
+    plan = _plan(events)  # other stages are parts of those that were announced
+    stages = [event for event in events if "stage" in event and (not plan or event["stage"] in plan)]
     if not stages:
         return {}
     last = stages[-1]
@@ -278,6 +284,11 @@ def _stage(events: list[dict[str, Any]]) -> dict[str, Any]:
     return {**known, **_whole(events), "said": [event["said"] for event in events if "said" in event]}
 
 
+def _plan(events: list[dict[str, Any]]) -> dict[str, float]:
+    """The announced stages and their shares."""
+    return dict(next((event["plan"] for event in events if "plan" in event), {}))
+
+
 def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
     """The place of the last announced stage among all of them, and the share of the work that is done.
 
@@ -285,7 +296,7 @@ def _whole(events: list[dict[str, Any]]) -> dict[str, Any]:
     >>> _whole([plan, {"stage": "fit", "done": 1, "total": 2}, {"stage": "kernels", "done": 0, "total": 0}])
     {'steps': (2, 2), 'share': 0.625}
     """
-    plan: dict[str, float] = next((event["plan"] for event in events if "plan" in event), {})
+    plan = _plan(events)
     last = next((event for event in reversed(events) if event.get("stage") in plan), None)
     if last is None:
         return {}

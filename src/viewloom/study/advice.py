@@ -47,6 +47,7 @@ def advice(messages: Iterable[str | Note]) -> dict[str, list[Advice]]:
 
     Examples
     --------
+    >>> from viewloom.study.errors import Message
     >>> line = Message("a.csv: -4; set missing_codes = [-4].", Suggestion({"missing_codes": [-4]}))
     >>> [(one.block, one.text) for one in advice([line.within("views", "mri")])[line]]
     [(['views', 'mri'], 'missing_codes = [-4]')]

@@ -7,6 +7,7 @@ import pytest
 from viewloom.study.cohort import load
 from viewloom.study.config.toml import read_study
 from viewloom.study.drafting.draft import draft
+from viewloom.study.drafting.walk import walk
 from viewloom.study.errors import StudyError
 
 N = 12
@@ -181,3 +182,10 @@ class TestDraft:
         for part in ["run/labels.csv", *(f"single/{j}.csv" for j in range(30))]:
             values().assign(id=RID).to_csv(folder / part, index=False)
         assert set(written(folder)[1].views) == {"rois_v2", "protéines", "tau"}
+
+
+def test_what_the_page_keeps_is_not_mentioned(tmp_path):
+    (tmp_path / ".viewloom-app").mkdir()
+    assert walk(tmp_path).passed == {}
+    (tmp_path / ".other").mkdir()
+    assert [name for name, _ in walk(tmp_path).passed] == ["hidden"]

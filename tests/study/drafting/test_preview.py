@@ -67,3 +67,14 @@ def test_other_files_say_what_they_are(tmp_path, name, content, remark):
     found = preview(tmp_path / name)
     assert found.rows.empty
     assert remark in found.remark
+
+
+def test_only_what_is_shown_is_parsed(tmp_path):
+    """A table may have very many columns, and faults that are not shown."""
+    names = ",".join(f"c{j}" for j in range(50_000))
+    rows = ["1" + ",2" * 50_000] * 12
+    table = tmp_path / "wide.csv"
+    table.write_text("\n".join([f"id,{names}", *rows, "1,2,3,4" + ",5" * 60_000, ""]))
+    found = preview(table)
+    assert found.remark == ""
+    assert (found.rows.shape, len(found.header)) == ((10, 10), 50_001)

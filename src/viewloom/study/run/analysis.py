@@ -45,6 +45,7 @@ from viewloom.study.run.sampled import MOST_ASSESSED, Assessed
 from viewloom.study.run.sites import left_out_sites
 from viewloom.study.run.solutions import varied_settings
 
+HALVES = "Testing other halves"
 SHARES = {  # of the time, in percent of an analysis of the simulated cohort without the optional stages
     "Reading files": 2.0,
     "Fitting the model": 2.0,
@@ -54,7 +55,7 @@ SHARES = {  # of the time, in percent of an analysis of the simulated cohort wit
     "Clustering with controls": 2.0,
     "Leaving out views": 3.0,
     "Leaving out variables": 1.0,
-    "Testing other halves": 40.0,
+    HALVES: 1.0,  # each
     "Comparing with twins": 25.0,
     "Testing features": 2.0,
     "Comparing methods": 100.0,
@@ -156,19 +157,20 @@ def planned(study: Study, *, compare: bool = False, choose_k: bool = False) -> d
     wanted = {
         "Leaving out sites": study.cluster.leave == "site",
         "Clustering with controls": bool(study.rules),
-        "Testing other halves": study.report.splits > 0,
+        HALVES: study.report.splits > 0,
         "Comparing with twins": study.report.twins != 0,
         "Comparing methods": compare,
         "Varying settings": compare,
         "Counting clusters": choose_k,
     }
-    return {title: share for title, share in SHARES.items() if wanted.get(title, True)}
+    found = {title: share for title, share in SHARES.items() if wanted.get(title, True)}
+    return {**found, HALVES: SHARES[HALVES] * study.report.splits} if HALVES in found else found
 
 
 def _sizes(model: KernelMultiviewNMF) -> str:
     """What is known once the model is fitted; the order of clusters may be another one in the report."""
     sizes = sorted(np.bincount(model.labels_, minlength=model.n_clusters).tolist(), reverse=True)
-    shown = ", ".join(map(str, sizes))
+    shown = f"{', '.join(map(str, sizes[:-1]))} and {sizes[-1]}"
     return f"{len(sizes)} clusters of {shown} subjects; how much they can be relied on comes next."
 
 
