@@ -63,6 +63,33 @@ def pass_over(path: Path, n: int, d: int) -> int:
     return total
 
 
+def write_bed(path: Path, ids: list[str], blocks: Any, d: int) -> None:
+    """A ``.bed`` with its two companions; the counted allele is the first of the ``.bim``."""
+    codes = np.array([3, 2, 0], dtype=np.uint8)
+    places = np.array([0, 2, 4, 6], dtype=np.uint8)
+    with path.open("wb") as file:
+        file.write(b"\x6c\x1b\x01")
+        for block in blocks:
+            padded = np.zeros((len(block), 4 * -(-len(ids) // 4)), dtype=np.uint8)
+            padded[:, : len(ids)] = codes[block]
+            file.write(np.bitwise_or.reduce(padded.reshape(len(block), -1, 4) << places, axis=2).tobytes())
+    path.with_suffix(".fam").write_text("".join(f"0 {id} 0 0 0 -9\n" for id in ids))
+    with path.with_suffix(".bim").open("w") as file:
+        file.writelines(f"{1 + 22 * j // d}\trs{j}\t0\t{j + 1}\tG\tA\n" for j in range(d))
+
+
+def pass_over_bed(path: Path, n: int, d: int) -> int:
+    """All calls, block by block; none are kept."""
+    from bed_reader import open_bed
+
+    total = 0
+    with open_bed(path, iid_count=n, sid_count=d) as file:
+        for first in range(0, d, BLOCK):
+            block = file.read(np.s_[:, first : first + BLOCK], dtype="int8", order="F")
+            total += int(block[0, 0])
+    return total
+
+
 def write_vcf(path: Path, ids: list[str], calls: Array) -> None:
     """A VCF with calls only."""
     head = '##fileformat=VCFv4.2\n##contig=<ID=1>\n##FORMAT=<ID=GT,Number=1,Type=String,Description="x">\n'

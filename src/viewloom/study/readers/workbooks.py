@@ -14,6 +14,7 @@ import numpy as np
 
 from viewloom.runtime.visible import visible
 from viewloom.study.errors import StudyError
+from viewloom.study.readers.compound import has_endless_chain
 from viewloom.study.readers.packed import DAMAGED, LEAST, MOST_TIMES, too_large
 
 OLE = b"\xd0\xcf\x11\xe0"
@@ -43,6 +44,8 @@ def check_workbook(path: Path) -> None:
         if head == OLE and path.suffix.lower() in (".xlsx", ".xlsm", ".ods"):
             protected = ENCRYPTED in head + file.read()
             raise StudyError(f"{path.name}: {PROTECTED if protected else NOT_VALID}.")
+        if head == OLE and has_endless_chain(head + file.read()):
+            raise StudyError(f"{path.name}: {NOT_VALID}.")
     if head != OLE:
         with _archive(path) as archive:
             _check_sizes(path, archive)
