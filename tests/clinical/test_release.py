@@ -111,7 +111,7 @@ class TestCurves:
                 assert value == round(exact.loc[exact["time"] <= time, "survival"].iloc[-1], 2)
 
     def test_tell_no_hidden_number_of_subjects_or_events(self):
-        """128 subjects, 80 and fewer than 11 shown: a curve or number at risk of the other would tell both."""
+        """Of 128 subjects, 80 and "<11" are shown: a curve or number at risk of the third would tell both."""
         rng = np.random.default_rng(0)
         event = np.r_[np.ones(80), np.zeros(40), np.ones(8)]
         found = conversion(np.repeat([0, 1, 2], [80, 40, 8]), rng.exponential(3.0, 128), event)

@@ -497,7 +497,7 @@ def _parted_title(bounds: pd.DataFrame, means: pd.Series) -> str:
         return _weights_title(means)
     if bounds["low"].iloc[-1] > bounds["high"].iloc[:-1].max():
         return f"{shortened(means.index[-1])} counts most ({means.iloc[-1]:.2f})"
-    return "Intervals overlap: no view counts most"
+    return "Intervals overlap: no view clearly counts most"
 
 
 def _contributions_title(result: ViewContributions) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any
 
@@ -170,5 +171,8 @@ class Results:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that compute the results."""
-    return {"python": python_version(), **{name: version(name) for name in PACKAGES}}
+    """Versions of Python and of the packages that compute the results, as far as they are installed."""
+    found = {"python": python_version(), **{name: version(name) for name in PACKAGES}}
+    with suppress(PackageNotFoundError):
+        found["statsmodels"] = version("statsmodels")
+    return found

@@ -187,7 +187,10 @@ class TestMethods:
             ("clustering", {"lam": {"vbm": 1.0, "fdg": 2.0}}, "lambda 1 for vbm and 2 for fdg"),
             ("stability", {"left_out_sites": 4}, "Each of 4 sites was also left out"),
             ("stability", {"twins": {"number": 7, "verdict": "clusters"}}, "7 simulated data sets"),
-            ("stability", {"comparison": {"methods": ["k-means"], "seeds": 3}}, "k-means, with 3 random"),
+            ("stability", {"twins": {"number": 7, "verdict": "cuts"}}, "cuts through a continuum"),
+            ("stability", {"comparison": {"methods": ["k-means"], "seeds": 3}}, "views, with 3 random"),
+            ("stability", {"comparison": {"methods": ["SV a", "SV b", "ours, linear"], "seeds": 1}},
+             "single views (SV) and the method of this study with other kernels (linear)"),
         ],
     )  # fmt: skip
     def test_each_analysis_has_its_sentence(self, record, make, done, words):

@@ -276,6 +276,15 @@ def test_no_view_is_called_apart_if_all_agree(results):
     assert "do not clearly agree with the other views." in " ".join(in_short(results, apart))
 
 
+def test_variables_whose_p_is_hidden_count_as_tested(results):
+    """As many as the methods and the section on tests say."""
+    found = findings(results)
+    tested = found.associations["note"] == ""
+    assert tested.sum() > 1
+    hidden = replace(found, associations=found.associations.assign(p=np.nan))
+    assert f"{tested.sum()} clinical variables" in " ".join(in_short(results, hidden))
+
+
 def test_no_median_after_too_few_remain():
     """The last subject at risk has the event: the curve falls to 0, but nobody may read that time."""
     time = np.r_[np.full(30, 1.0), 2.5, np.linspace(1.0, 1.5, 20), np.full(20, 3.0)]

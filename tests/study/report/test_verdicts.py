@@ -148,7 +148,7 @@ def test_clusters_have_intervals_of_their_certainty(results):
 def test_a_view_counts_most_only_where_intervals_part(results):
     names = results.views.names
     value = np.array([0.4, 0.3, 0.2, 0.1])
-    for half, said in ((0.01, f"{names[0]} counts most"), (0.2, "no view counts most")):
+    for half, said in ((0.01, f"{names[0]} counts most"), (0.2, "no view clearly counts most")):
         table = pd.DataFrame({"value": value, "low": value - half, "high": value + half}, index=names)
         told = summarize(replace(results, uncertainty=Uncertainty(table, table)))
         assert any(said in sentence for sentence in told["in_short"])

@@ -162,7 +162,10 @@ def _sites(record: Record) -> str:
 
 def _comparison(record: Record) -> str:
     found = record.methods["comparison"]
-    return f"Compared with {joined(found['methods'])}." if found else ""
+    said = f"Compared with {joined(methods_text.described(found['methods']))}." if found else ""
+    drawn = any(figure["kind"] == "solutions" for figure in record.summary["figures"])
+    settings = "Clusters of other settings: figure of the dependence on settings." if drawn else ""
+    return " ".join(filter(None, (said, settings)))
 
 
 def _sensitivity(record: Record) -> str:
@@ -202,10 +205,10 @@ ITEMS = (
     Item(CLUSTERING, "Report software and versions.", _software),
     Item(VALIDATION, "Describe how stability was assessed.", _said(methods_text.stability)),
     Item(VALIDATION, "Compare with other methods or settings.", _comparison,
-         "other settings: `viewloom compare --settings`."),
+         "other methods or settings that matter (viewloom compare --settings)."),
     Item(VALIDATION, "Describe sensitivity analyses.", _sensitivity, "analyses beyond the run."),
     Item(VALIDATION, "Validate in data that were not used: other sites or another cohort.", _sites,
-         "another cohort: `viewloom replicate`."),
+         "another cohort (viewloom replicate)."),
     Item(VALIDATION, "Describe statistical tests, and the correction for their number.",
          _said(methods_text.tests)),
     Item(RESULTS, "Give the number of subjects and the size of every cluster.", _sizes),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from viewloom.evaluation.selection.evidence import VERDICTS
 from viewloom.study.publication.blocks import Block, Bullets, Heading, Paragraph, Statement
 from viewloom.study.publication.record import Record
 from viewloom.study.report.privacy import id_columns, names_ids, plain
@@ -19,6 +20,14 @@ KERNELS = {
     "gaussian": "a Gaussian kernel",
     "rbf": "a Gaussian kernel",
     "polynomial": "a polynomial kernel",
+}
+OURS, SINGLE = "ours, ", "factorisation of single views (SV)"
+BASELINES = {
+    "CNMF": "non-negative matrix factorisation of the concatenated views (CNMF)",
+    "MNMF": "multi-view non-negative matrix factorisation (MNMF)",
+    "AWMNMF": "the same with learned weights (AWMNMF)",
+    "published settings": "the method of Liu and Cao in its published form",
+    "k-means": "k-means of the concatenated views",
 }
 IMPORTANCE = {
     "permutation": "the mean change of the memberships when the values of a feature are permuted",
@@ -253,7 +262,7 @@ def stability(record: Record) -> Iterator[Statement]:
         data_sets = counted(twins["number"], "simulated data set")
         yield Statement(
             f"The clustering was compared with that of {data_sets} with the same margins and correlations "
-            f"and no clusters (twins); the verdict was: {twins['verdict']}"
+            f"and no clusters (twins); the verdict was: {VERDICTS.get(twins['verdict'], 'not assessed')}"
         )
     sites = record.methods["left_out_sites"]
     if sites:
@@ -265,9 +274,23 @@ def stability(record: Record) -> Iterator[Statement]:
     if compared:
         seeds = counted(compared["seeds"], "random seed")
         yield Statement(
-            f"For comparison, the subjects were also clustered by {joined(compared['methods'])}, with "
-            f"{seeds} each, and all clusterings were compared with the diagnosis"
+            f"For comparison, the subjects were also clustered by {joined(described(compared['methods']))}, "
+            f"with {seeds} each, and all clusterings were compared with the diagnosis"
         )
+
+
+def described(methods: Iterable[str]) -> list[str]:
+    """Methods of a comparison in words, with our own together.
+
+    >>> described(["SV mri", "SV pet", "SV (mean)", "k-means", "ours, linear", "ours, diffusion"])[::2]
+    ['factorisation of single views (SV)', 'the method of this study with other kernels (linear, diffusion)']
+    """
+    methods = list(methods)
+    ours = ", ".join(name.removeprefix(OURS) for name in methods if name.startswith(OURS))
+    others = (name for name in methods if not name.startswith(OURS))
+    words = [SINGLE if name.startswith("SV ") else BASELINES.get(name, name) for name in others]
+    own = [f"the method of this study with other kernels ({ours})"] if ours else []
+    return [*dict.fromkeys(words), *own]
 
 
 def tests(record: Record) -> Iterator[Statement]:

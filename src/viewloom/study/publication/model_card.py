@@ -80,7 +80,7 @@ def _privacy(record: Record) -> tuple[str, ...]:
 INTENDED = (
     "Research on groups of subjects that resemble those of the study: description, and hypotheses for other "
     "cohorts.",
-    "Assignment of new subjects with the same measurements and preparation (`viewloom predict`), with the "
+    "Assignment of new subjects with the same measurements and preparation (viewloom predict), with the "
     "flag for subjects who are far from the training data.",
 )
 NOT = (

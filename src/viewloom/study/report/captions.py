@@ -287,7 +287,7 @@ SURVIVAL = (
     "Kaplan-Meier estimates of the proportion without the event in each cluster, with 95% confidence bands. "
     "Curves are drawn at a few round times, and end where too few subjects remain to show. Numbers at risk "
     "are rounded to tens. A cluster has no curve if it has too few subjects or events to show, or if the "
-    "small number of another cluster could be derived from it (–)."
+    "small number of another cluster could be derived from it."
 )
 NUMBERS = (
     "Agreement of clusterings of random subsamples, by number of clusters, and the agreement expected by "

@@ -132,7 +132,9 @@ def _weights(results: Results) -> str:
         for name, row in known.sort_values("value", ascending=False).iterrows()
     )
     most = results.uncertainty.largest_weight()
-    conclusion = f"{plain(most)} counts most" if most else "the intervals overlap, so no view counts most"
+    conclusion = (
+        f"{plain(most)} counts most" if most else "the intervals overlap, so no view clearly counts most"
+    )
     return f"View weights, with 95% intervals: {listed}; {conclusion}. Equal weights would be {equal} each."
 
 
@@ -174,8 +176,8 @@ def _differences(found: Findings) -> str:
     if table.empty:
         return ""
     differing = table[table["significant"]].sort_values("p", kind="stable")
+    tested = int((table["note"] == "").sum())  # also where p is hidden
     if differing.empty:
-        tested = int(table["p"].notna().sum())
         return f"None of {_variables(tested)} differs significantly between the clusters." if tested else ""
     named = [
         f"{plain(row['variable'])}{_strength(row['effect'], row['kind'])}"
@@ -183,7 +185,6 @@ def _differences(found: Findings) -> str:
     ]
     rest = len(differing) - len(named)
     more = [f"{rest} more"] if rest else []
-    tested = int(table["p"].notna().sum())
     return f"The clusters differ in {joined([*named, *more])}; {_variables(tested)} were compared."
 
 

@@ -337,7 +337,7 @@ ASSOCIATIONS = (
 PAIRS = (
     "Variables that differ significantly between clusters. Cliff's delta ranges from \N{MINUS SIGN}1 to 1 "
     "and is positive where the first cluster has higher values; Cramer's V ranges from 0 to 1. p (Holm) is p "
-    "corrected for the number of pairs."
+    "corrected for the number of pairs. A dash: not shown, since a small number could be derived from it."
 )
 PROFILE = "Mean (standard deviation), median, or number (share of the cluster)."
 CONVERSION = (
