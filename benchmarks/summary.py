@@ -139,7 +139,8 @@ def _spearman(values: object, single: Sequence[float]) -> float:
 
 
 def _fdg_not_lightest(weights: Sequence[float]) -> float:
-    return float(np.argmin(weights[IMAGING]) != FDG)
+    """Whether FDG is not the lightest imaging view; NaN where all weights are equal."""
+    return np.nan if np.ptp(weights) < 1e-9 else float(np.argmin(weights[IMAGING]) != FDG)
 
 
 def survival(frame: pd.DataFrame) -> pd.DataFrame:

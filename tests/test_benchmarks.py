@@ -419,6 +419,8 @@ def test_ablation_shows_every_group_and_how_often_fdg_is_not_the_lightest():
         *(0.6, 0.4, 0.05, 0.0)
     ]
     assert table.loc["viewloom", summary.FDG_COUNT] == 1.0
+    equal = frame["weights"].map(lambda weights: weights and [0.25] * 4)
+    assert summary.FDG_COUNT not in summary.ablation(frame.assign(weights=equal))
     assert table.loc["other", ["better", "worse", "n"]].tolist() == [1, 0, 2]
 
 
