@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -21,8 +21,11 @@ from viewloom.kernels import graphs, reliability, shared_graph, votes
 from viewloom.kernels.decorrelation import decorrelation, shrinkage
 from viewloom.kernels.diffusion import Diffusion
 from viewloom.kernels.reliability import Agreement, view_reliability
+from viewloom.solver import objective, start
 
 Array = np.ndarray
+DEFAULT = "viewloom"
+SHOWN = (DEFAULT, "viewloom linear", "viewloom gaussian")  # whose reported agreement is in the tables
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,8 @@ def viewloom(name: str, form: Form = "raw", **changes: Any) -> Method:
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
         settings = {**changes, **({"kernel": "precomputed"} if offer.is_kernel else {})}
         model = vl.KernelMultiviewNMF(n_clusters, random_state=seed, **settings).fit(offer.views)
-        return Outcome(
-            [model.labels_], model.view_weights_, partial(reported_agreement, model), model.predict
-        )
+        agreement = partial(reported_agreement, model) if name in SHOWN else None
+        return Outcome([model.labels_], model.view_weights_, agreement, model.predict)
 
     return Method(name, fit, form=form, incomplete=True, settings=repr((form, changes)))
 
@@ -147,7 +149,6 @@ def _multiview(gamma: float) -> Fit:
     return fit
 
 
-DEFAULT = "viewloom"
 SINGLE = "single views"
 SINGLE_VIEWS = Method(SINGLE, _single_views, random=False, pooling="each view")
 OURS = [
@@ -199,13 +200,19 @@ def replaced(module: Any, name: str, function: Any) -> Iterator[None]:
 
 def inside(name: str, module: Any, function: str, other: Any) -> Method:
     """The default with one of its own functions replaced: for what is no parameter."""
-    plain = viewloom(name)
+    return within(viewloom(name), (module, function, other))
+
+
+def within(method: Method, *changes: tuple[Any, str, Any]) -> Method:
+    """A method with functions of the library replaced."""
 
     def fit(offer: Offer, n_clusters: int, seed: int) -> Outcome:
-        with replaced(module, function, other):
-            return plain.fit(offer, n_clusters, seed)
+        with ExitStack() as stack:
+            for change in changes:
+                stack.enter_context(replaced(*change))
+            return method.fit(offer, n_clusters, seed)
 
-    return replace(plain, fit=fit, settings=name)
+    return replace(method, fit=fit, settings=method.name)
 
 
 def _equal_weights(agreement: Agreement, C: Array) -> tuple[Array, Array]:
@@ -235,6 +242,16 @@ def _smooth_gate(e: Array, null: Array) -> Array:
     return e**2 / (e**2 + epsilon**2)
 
 
+def no_votes(gate: Array, *given: Any) -> Array:
+    """A full vote for every view."""
+    return np.ones(len(gate))
+
+
+def _votes_without_gate(gate: Array, *given: Any) -> Array:
+    """Views of noise have a vote like others."""
+    return votes.shared_votes(np.ones(len(gate)), *given)
+
+
 def _independent(geometries: Any, rows: list[Array], labels: Array) -> Array:
     """No view resembles another one."""
     return np.eye(len(rows))
@@ -245,11 +262,16 @@ def _one_cluster(Z: Array, n_clusters: int) -> Array:
     return np.zeros(len(Z), dtype=int)
 
 
-def _no_decorrelation(X: Array) -> None:
+def no_decorrelation(X: Array) -> None:
     """Features of the views as they are."""
 
 
-def _mahalanobis(X: Array) -> Array | None:
+def first_clusters(X: Array, model: KMeans) -> KMeans:
+    """The best restart of k-means as it is."""
+    return model
+
+
+def mahalanobis(X: Array) -> Array | None:
     """Directions of little variance are magnified, too, so that distances are those of Mahalanobis."""
     root = decorrelation(X)
     if root is None:
@@ -265,25 +287,31 @@ ABLATION = [
     viewloom("sharpness=0", sharpness=0.0),
     viewloom("sharpness=1", sharpness=1.0),
     viewloom("calibrate=False", calibrate=False),
+    inside("no constant part of losses", objective, "DELTA", 0.0),
     viewloom("equal weights (gamma=0)", gamma=0.0),
     viewloom("gamma=4", gamma=4.0),
     viewloom("scale=standard", scale="standard"),
     viewloom("scaled as for peers", form="scaled", scale=None),
     viewloom("init=random", init="random"),
+    inside("start without merges and splits", start, "merge_and_split", first_clusters),
     viewloom("theta=0", theta=0.0),
     inside("neighbours without ranks", graphs, "rank_weights", np.ones_like),
     inside("edges of all views alike", reliability, "view_reliability", _equal_weights),
     inside("no gate at chance", reliability, "view_reliability", _no_gate),
     inside("smooth gate", reliability.Agreement, "gate", staticmethod(_smooth_gate)),
-    inside("dependent views do not share a vote", votes, "resemblance", _independent),
+    inside("no votes", shared_graph, "shared_votes", no_votes),
+    inside("votes without the gate", shared_graph, "shared_votes", _votes_without_gate),
+    inside("votes by the gate only", votes, "resemblance", _independent),
+    inside("only copies share a vote", votes, "SHARED", 0.0),
     inside("votes shared by agreement on clusters, too", shared_graph, "provisional_clusters", _one_cluster),
     inside("edges by squared agreement", reliability, "view_reliability", _squared_agreement),
     inside("no graph of all features", shared_graph, "FUSED", 0.0),
-    inside("features not decorrelated", shared_graph, "decorrelation", _no_decorrelation),
-    inside("Mahalanobis distances", shared_graph, "decorrelation", _mahalanobis),
+    inside("features not decorrelated", shared_graph, "decorrelation", no_decorrelation),
+    inside("Mahalanobis distances", shared_graph, "decorrelation", mahalanobis),
     viewloom("share=0.5, theta=0.1", kernel=Diffusion(share=0.5), theta=0.1),
     viewloom("share=0.5", kernel=Diffusion(share=0.5)),
     viewloom("theta=0.1", theta=0.1),
     viewloom("15 neighbours", kernel=Diffusion(n_neighbors=15)),
     viewloom("time=8", kernel=Diffusion(time=8.0)),
+    inside("walks not prolonged", shared_graph, "LONGEST_WALK", 0.0),
 ]

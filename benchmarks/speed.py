@@ -27,6 +27,11 @@ spectral
     The whole default fit on every set with at least 1000 samples against scikit-learn's
     ``SpectralClustering(affinity="nearest_neighbors")`` on the concatenated, standardised features: CPU
     seconds, the best of three, taking turns.
+versions
+    The whole default fit on every set of the development half of `quality.py` against that of another
+    version, whose folder ``src`` the variable ``VIEWLOOM_EARLIER`` names; nothing where it is not set. CPU
+    seconds, the better of two processes of each version, which take turns; of all sets, and of that with
+    the largest ratio.
 import
     ``import viewloom`` against ``import sklearn.cluster, pandas`` in new interpreters, the best of
     several, taking turns.
@@ -88,6 +93,25 @@ LONGEST_FIT = 120.0  # seconds, with threads that wait for each other; counts as
 START = 0.3  # CPU seconds in which the command line answers
 LARGE_SET = 1000  # samples of the sets that are compared with spectral clustering
 NO_TARGET = float("nan")
+EARLIER = "VIEWLOOM_EARLIER"  # names the source folder of another version
+# The first fit, of noise, imports what fits need.
+DEFAULT_FITS = """
+import json, sys, time, warnings
+from pathlib import Path
+import numpy as np
+from viewloom import KernelMultiviewNMF
+warnings.simplefilter("ignore")
+KernelMultiviewNMF(2, random_state=0).fit([np.random.default_rng(a).normal(size=(40, 3)) for a in range(2)])
+found = []
+for path in sorted(Path(sys.argv[1]).glob("*.npz")):
+    with np.load(path) as content:
+        views = [content[name] for name in content.files]
+    model = KernelMultiviewNMF(int(path.stem.split("-")[1]), random_state=0)
+    began = time.process_time()
+    model.fit(views)
+    found.append(time.process_time() - began)
+print(json.dumps(found))
+"""
 
 
 @dataclass(frozen=True)
@@ -262,6 +286,33 @@ def measure_spectral(folder: Path) -> Iterator[Row]:
         mine, theirs = (min(values) for values in zip(*turns, strict=True))
         note = f"{found.name}: {len(X)} x {len(views)}, k = {k}"
         yield Row("spectral", note, mine, theirs, "s CPU", mine / theirs, 6.0 if k >= 100 else 3.0)
+
+
+def measure_versions(folder: Path) -> Iterator[Row]:
+    """The whole default fit against that of another version, in CPU seconds."""
+    from sets import GROUPS, find_sets
+
+    if not (earlier := os.environ.get(EARLIER)):
+        return
+    found = [one for one in find_sets(folder, list(GROUPS), "development")[0] if not one.is_kernel]
+    with tempfile.TemporaryDirectory() as scratch:
+        for number, one in enumerate(found):
+            np.savez(Path(scratch, f"{number:03}-{one.n_clusters}.npz"), *one.source.views())
+        own = str(Path(__file__).parents[1] / "src")
+        turns = [[default_fits(source, scratch) for source in (own, earlier)] for _ in range(2)]
+    mine, theirs = np.min(turns, axis=0)
+    ratios = mine / theirs
+    worst, what = int(np.argmax(ratios)), f"{len(found)} sets, median ratio {np.median(ratios):.2f}"
+    yield Row("versions", what, mine.sum(), theirs.sum(), "s CPU", mine.sum() / theirs.sum(), 1.3)
+    yield Row("versions", f"worst: {found[worst].name}", mine[worst], theirs[worst], "s CPU", ratios[worst])
+
+
+def default_fits(source: str, scratch: str) -> Array:
+    """CPU seconds of the default fit on each file of a folder, with the version in a source folder."""
+    environment = {**os.environ, "PYTHONPATH": source}
+    command = [sys.executable, "-c", DEFAULT_FITS, scratch]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    return np.array(json.loads(done.stdout))
 
 
 def digits(folder: Path, scratch: Path) -> Path:
@@ -520,6 +571,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "convergence": measure_convergence,
     "digits": measure_digits,
     "spectral": measure_spectral,
+    "versions": measure_versions,
     "import": measure_import,
     "start": measure_start,
     "memory": measure_memory,

@@ -15,6 +15,7 @@ from sets import PUBLISHED
 
 Array = np.ndarray
 IMAGING, FDG = slice(0, 3), 2  # of the simulated cohorts' views: vbm, freesurfer, fdg, snp
+FDG_COUNT = "FDG not lightest"
 N_BOOTSTRAP = 4000
 LARGE = 1000  # samples from which a set counts for the comparison of speed
 NEAR = 0.02  # NMI by which a peer may fall behind and still be compared in speed
@@ -118,11 +119,11 @@ def weights_against_views(frame: pd.DataFrame) -> pd.DataFrame:
     fits["heaviest is best"] = [
         float(np.argmax(w) == np.argmax(s)) for w, s in zip(fits["weights"], fits["views"], strict=True)
     ]
-    fits["FDG not lightest"] = [
+    fits[FDG_COUNT] = [
         _fdg_not_lightest(w) if group == "simulated" else np.nan
         for w, group in zip(fits["weights"], fits["group"], strict=True)
     ]
-    columns = ["weights rho", "agreement rho", "heaviest is best", "FDG not lightest"]
+    columns = ["weights rho", "agreement rho", "heaviest is best", FDG_COUNT]
     table = fits.groupby(["method", "set"], sort=False)[columns].mean().groupby("method", sort=False).mean()
     table["sets"] = fits.groupby("method")["set"].nunique()
     return table.dropna(axis=1, how="all")
@@ -138,7 +139,8 @@ def _spearman(values: object, single: Sequence[float]) -> float:
 
 
 def _fdg_not_lightest(weights: Sequence[float]) -> float:
-    return float(np.argmin(weights[IMAGING]) != FDG)
+    """Whether FDG is not the lightest imaging view; NaN where all weights are equal."""
+    return np.nan if np.ptp(weights) < 1e-9 else float(np.argmin(weights[IMAGING]) != FDG)
 
 
 def survival(frame: pd.DataFrame) -> pd.DataFrame:
@@ -289,11 +291,18 @@ def missing(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def ablation(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every change beside the default: means over finished sets, and sets where NMI moves by over 0.01."""
-    table = overall(frame)[[*METRICS, "seconds", "sets"]]
+    """Every change beside the default: mean NMI, sets where it moves by over 0.01, NMI of each group.
+
+    On simulated cohorts also how often FDG is not the lightest imaging view.
+    """
+    table = overall(frame)[["NMI"]]
     change = by_set(clean(frame), "NMI").sub(by_set(clean(frame), "NMI")[DEFAULT], axis=0)
     table["change"] = change.mean()
     table["better"], table["worse"] = (change > 0.01).sum(), (change < -0.01).sum()
     for group, part in frame.groupby("group", sort=False):
-        table[f"NMI {group}"] = by_set(clean(part), "NMI").mean()
+        table[str(group)] = by_set(clean(part), "NMI").mean()
+    weights = weights_against_views(frame) if "single" in frame else pd.DataFrame()
+    if FDG_COUNT in weights:
+        table[FDG_COUNT] = weights[FDG_COUNT]
+    table["n"] = change.notna().sum()
     return table.sort_values("NMI", ascending=False)

@@ -12,7 +12,7 @@ from rich.table import Table
 from scores import METRICS
 from sets import BenchSet
 
-WIDTH = 120  # where the output is not a terminal
+WIDTH = 140  # where the output is not a terminal
 TWO_DIGITS = ("rank", "seconds", "of equal", "share", "weights rho", "agreement rho")
 
 
@@ -145,7 +145,7 @@ def show_ablation(console: Console, frame: pd.DataFrame) -> None:
     """The default with one idea off at a time."""
     show(
         console,
-        "One idea off at a time: change of NMI, sets better and worse",
+        "One idea off at a time: change of NMI, sets better and worse by 0.01, NMI of each group",
         summary.ablation(frame),
         "form",
     )

@@ -11,17 +11,19 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import calibration
+import continuum
 import fusion
 import methods
 import mixed
 import quality
 import results
 import scenarios
+import speed
 import subtypes
 import summary
 from methods import ABLATION, DEFAULT, SINGLE
 from offers import prepare
-from registry import REFERENCES, method_named
+from registry import REFERENCES, method_named, variants_of
 from runner import Reply, Task, Worker, carry_out
 from scenarios import CLEAN, Scenario, lacking, with_absent, with_harm
 from scores import class_scores, eta_squared, record
@@ -29,7 +31,11 @@ from sets import File, Simulated, find_sets, halves, members, read_truth, read_v
 from sklearn.metrics import adjusted_rand_score
 from survival_scores import c_index, held_out_c_index, survival_scores
 
+import viewloom as vl
+from viewloom.kernels import shared_graph, votes
+
 N, K = 60, 3
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 def blobs(rng, y, n_features):
@@ -394,6 +400,57 @@ def test_variants_of_a_file_are_measured(folder, capsys):
     assert "viewloom (baseline)" in capsys.readouterr().out
 
 
+def test_every_variant_that_was_tried_finds_planted_clusters(cohorts):
+    source, path = File(cohorts / "cohorts" / "patients.npz", patients=True), BENCHMARKS / "tried.py"
+    y, given = np.repeat(np.arange(K), N // K), read_views(source)
+    for method in variants_of(path):
+        found = method.fit(prepare(given, method.form, False, False), K, 0)
+        assert adjusted_rand_score(y, found.labelings[0]) > 0.5, method.name
+
+
+def test_replaced_functions_are_put_back_after_a_fit(cohorts):
+    before = [vars(module).copy() for module in (votes, shared_graph, shared_graph.SharedGraph)]
+    source = File(cohorts / "cohorts" / "patients.npz", patients=True)
+    for name in ("whole vote, by dependence", "the same, edges divided, too"):
+        reply = carry_out(Task(source, K, name, CLEAN, 0, BENCHMARKS / "tried.py"))
+        assert reply.error == ""
+    assert before == [vars(module) for module in (votes, shared_graph, shared_graph.SharedGraph)]
+
+
+def test_ablation_shows_every_group_and_how_often_fdg_is_not_the_lightest():
+    frame = scores(viewloom=[0.5, 0.4], other=[0.6, 0.4]).assign(single=None)
+    frame["group"] = ["sets", "simulated"] * 2
+    frame["weights"] = [None, [0.2, 0.4, 0.3, 0.1], None, [0.4, 0.3, 0.2, 0.1]]
+    single = {"set": "s1", "group": "simulated", "method": SINGLE, "kind": "clean"}
+    frame = pd.concat([frame, pd.DataFrame([single | {"single": [0.1, 0.2, 0.3, 0.0]}])], ignore_index=True)
+    table = summary.ablation(frame)
+    assert table.loc["other", ["sets", "simulated", "change", summary.FDG_COUNT]].round(6).tolist() == [
+        *(0.6, 0.4, 0.05, 0.0)
+    ]
+    assert table.loc["viewloom", summary.FDG_COUNT] == 1.0
+    equal = frame["weights"].map(lambda weights: weights and [0.25] * 4)
+    assert summary.FDG_COUNT not in summary.ablation(frame.assign(weights=equal))
+    assert table.loc["other", ["better", "worse", "n"]].tolist() == [1, 0, 2]
+
+
+def test_versions_are_compared_by_the_seconds_of_their_fits(folder, monkeypatch):
+    source = str(Path(vl.__file__).parents[1])
+    np.savez(folder / "fits-3.npz", *read_views(File(folder / "made_up.npz")))
+    for name in ("kernel_made_up", "with_names", "made_up"):
+        (folder / f"{name}.npz").rename(folder / f"{name}.kept")
+    assert speed.default_fits(source, str(folder)).shape == (1,)
+    (folder / "made_up.kept").rename(folder / "made_up.npz")
+    made_up = find_sets(folder, ["sets"])[0]
+    monkeypatch.setattr("sets.find_sets", lambda *given: (made_up, []))
+    monkeypatch.setattr(
+        speed, "default_fits", lambda source, scratch: np.array([2.0 - ("src" not in source)])
+    )
+    assert not list(speed.measure_versions(folder))
+    monkeypatch.setenv(speed.EARLIER, "earlier")
+    whole, worst = speed.measure_versions(folder)
+    assert (whole.ratio, worst.ratio, whole.reached) == (2.0, 2.0, "no")
+
+
 def test_published_form_searched_and_with_its_best_setting(folder, monkeypatch):
     """Of two settings; searched without labels it has one labeling, the oracle has one per setting."""
     monkeypatch.setattr(methods, "PAPER_GRID", {"lam": [10.0], "theta": [0.001, 1.0]})
@@ -561,3 +618,13 @@ def test_every_encoding_of_mixed_columns_runs(tmp_path):
     typed, known = mixed.stored(tmp_path / "set.npz")
     assert known.tolist() == [0, 1] * 3
     assert [str(dtype) for dtype in typed["a"].dtypes] == ["category", "category"]
+
+
+def test_clusters_along_a_continuum_are_found_by_every_listed_method(capsys, tmp_path):
+    options = ["--seeds", "1", "--skews", "0.6", "--methods", "viewloom,time=20,NEMO"]
+    assert continuum.main([*options, "--json", str(tmp_path / "out.json")]) == 0
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert list(found) == ["viewloom", "time=20", "NEMO"]
+    assert all(row["NMI, skew 0.6"] > 0.1 and row["smaller, skew 0.6"] > 0.1 for row in found.values())
+    assert all(method_named(name, continuum.TRIED) for name in continuum.METHODS)
+    assert "skew 0.6" in capsys.readouterr().out

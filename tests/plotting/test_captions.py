@@ -8,9 +8,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from viewloom import plotting
+from viewloom import KernelMultiviewNMF, plotting
 from viewloom.cli.rendering import comparison_table
 from viewloom.clinical import associations, pairwise
+from viewloom.evaluation.agreement import view_agreement
 from viewloom.evaluation.comparison import DISTANCES, SCORES, Comparison
 from viewloom.evaluation.selection import consensus_matrix
 from viewloom.evaluation.selection.stability import pac
@@ -139,3 +140,18 @@ def test_bounds_of_stability(text):
 def test_quantiles_that_are_drawn():
     assert captions.QUANTILES == (0.1, 0.25, 0.5, 0.75, 0.9)
     assert "interquartile range; thin line: 10th to 90th percentile" in captions.CERTAINTY
+
+
+def test_weights_do_not_rank_views_but_their_agreement_does():
+    rng = np.random.default_rng(0)
+    noise = {"first": 1.0, "second": 1.0, "third": 1.0, "coarse": 5.0}
+    views = {
+        name: 3.0 * rng.standard_normal((3, 6))[CLASSES] + spread * rng.standard_normal((120, 6))
+        for name, spread in noise.items()
+    }
+    model = KernelMultiviewNMF(3, random_state=0).fit(views)
+    agreement = view_agreement(model, n_resamples=1)["agreement"]
+    assert agreement["coarse"] < 0.75 * agreement["first"]
+    assert model.view_weights_.min() > 0.75 * model.view_weights_.max()
+    assert all("similar weights" in text for text in (captions.WEIGHTS, tables.VIEWS))
+    assert all("do not rank" in text for text in (captions.WEIGHTS, KernelMultiviewNMF.__doc__))

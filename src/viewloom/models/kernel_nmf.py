@@ -115,7 +115,10 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
     memberships_ : (n, k) array
         Consensus memberships; rows sum to one.
     view_weights_ : (v,) array
-        Learned view weights ``beta``; they sum to one.
+        Learned view weights ``beta``; they sum to one. Views that share nothing with the others have the
+        smallest, views that resemble each other within clusters share a part, copies all of it. Other
+        views are weighted nearly alike: weights do not rank views by how informative they are. To compare
+        views, use `viewloom.inspection.view_agreement`.
     view_names_ : list of str
     view_memberships_ : list of (n, k) arrays
         Memberships in each view; NaN for samples without the view.

@@ -240,8 +240,10 @@ def _listed(values: Mapping[Any, float], shown: Any, prefix: str = "") -> str:
 
 
 WEIGHTS = (
-    "Weights are estimated from the data: views that agree with the others get larger weights. The vertical "
-    "line marks equal weights, horizontal lines are 95% intervals from refits on subsamples."
+    "Weights are estimated from the data: views that share nothing with the others have little weight, views "
+    "that resemble each other share a part of it, all others have similar weights. Weights do not rank "
+    "views; the agreement in the table of views does. The vertical line marks equal weights, horizontal "
+    "lines are 95% intervals from refits on subsamples."
 )
 CONTINUUM = (
     "Number of subjects by position along the leading axis of all views, in standard deviations. Intervals "
