@@ -75,15 +75,22 @@ class TestGeometry:
         with patch.object(
             NearestNeighbors, "kneighbors", autospec=True, side_effect=NearestNeighbors.kneighbors
         ) as search:
-            near, positions = geometry.neighbours(6)
+            near, positions = geometry.neighbours(16)
             fewer_near, fewer = geometry.neighbours(4)
-            geometry.neighbours(6)
+            geometry.neighbours(16)
             assert search.call_count == 1
-            more = geometry.neighbours(8)[1]
+            more = geometry.neighbours(18)[1]
             assert search.call_count == 2
         assert_array_equal(fewer, positions[:, :4])
         assert_array_equal(fewer_near, near[:, :4])
-        assert_array_equal(more[:, :6], positions)
+        assert_array_equal(more[:, :16], positions)
+
+    def test_kernels_with_few_neighbours_and_the_default_graph_share_a_search(self):
+        with patch.object(Geometry, "_searched", autospec=True, side_effect=Geometry._searched) as search:
+            geometry = Geometry(X)
+            assert geometry.neighbours(5)[1].shape == (30, 5)
+            KNN().fit(geometry)
+        assert search.call_count == 1
 
     def test_distances_are_computed_once(self):
         geometry = Geometry(X)

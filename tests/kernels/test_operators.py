@@ -2,18 +2,21 @@
 
 from functools import cache, reduce
 from operator import add
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import aslinearoperator, eigsh
 
+from viewloom.kernels import operators
 from viewloom.kernels.operators import (
     DENSE_EIGEN_SIZE,
     Cross,
     Explicit,
     Factored,
+    _largest,
     top_eigenpairs,
     unit_rows,
 )
@@ -159,6 +162,16 @@ def test_single_precision_is_kept_in_products_and_good_to_six_digits(make, n):
     assert operator.mean() == pytest.approx(K.mean(), rel=1e-5)
 
 
+def recorded(decompose, used):
+    """The function, which also notes the precision of the matrices it is given."""
+
+    def call(K, *args, **kwargs):
+        used.append(K.dtype)
+        return decompose(K, *args, **kwargs)
+
+    return call
+
+
 class TestTopEigenpairs:
     @pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array, aslinearoperator])
     @pytest.mark.parametrize(("n", "rank"), [(SMALL, 3), (LARGE, 3), (LARGE, LARGE // 2)])
@@ -169,6 +182,16 @@ class TestTopEigenpairs:
         assert (np.diff(values) <= 0.0).all()
         assert_allclose(K @ vectors, vectors * values, atol=1e-6 * values[0])
         assert_allclose(vectors.T @ vectors, np.eye(rank), atol=1e-9)
+
+    @pytest.mark.parametrize("rank", [3, LARGE // 2])
+    def test_with_a_coarse_tolerance_large_matrices_are_decomposed_in_single_precision(self, rank):
+        K, used = gram(LARGE, 2 * LARGE), []
+        with patch.multiple(operators, eigsh=recorded(eigsh, used), _largest=recorded(_largest, used)):
+            values, vectors = top_eigenpairs(K, rank, tol=1e-5)
+        assert used == [np.float32]
+        assert values.dtype == vectors.dtype == np.float64
+        assert_allclose(K @ vectors, vectors * values, atol=2e-5 * values[0])
+        assert_allclose(vectors.T @ vectors, np.eye(rank), atol=2e-5)
 
     @pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array, aslinearoperator])
     @pytest.mark.parametrize("n", [SMALL, LARGE])

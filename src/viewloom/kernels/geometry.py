@@ -33,6 +33,8 @@ QUERY_ROWS = 2048  # new samples per query, since all distances of sparse sample
 
 FEW_ROWS = 32  # number of new samples up to which edges are stored dense, which is faster than sparse
 
+LEAST_SEARCHED = 15  # neighbours per search: the graph of the default model uses so many, kernels often fewer
+
 EXACT_SEARCH_ROWS = 50_000  # rows of a dense view beyond which neighbours are searched with faiss
 
 
@@ -102,7 +104,7 @@ class Geometry(Stored, tag="geometry"):
         """Distances and positions of the nearest other samples (n x count)."""
         count = max(min(count, self.size - 1), 1)
         if self._neighbours is None or self._neighbours[0].shape[1] < count:
-            self._neighbours = self._searched(count)
+            self._neighbours = self._searched(max(count, min(LEAST_SEARCHED, self.size - 1)))
         distances, positions = self._neighbours
         return distances[:, :count], positions[:, :count]
 

@@ -26,6 +26,7 @@ from viewloom.runtime.stored import Stored
 
 Array = np.ndarray
 DENSE_EIGEN_SIZE = 400  # below this LAPACK is faster than Lanczos
+SINGLE_TOL = 1e-5  # tolerance that single precision reaches, relative to the largest eigenvalue
 
 
 @dataclass(frozen=True)
@@ -280,21 +281,28 @@ class Cross:
 
 
 def top_eigenpairs(K: Any, rank: int, tol: float = 1e-9) -> tuple[Array, Array]:
-    """Largest eigenvalues (decreasing) and eigenvectors of a symmetric matrix; deterministic."""
+    """Largest eigenvalues (decreasing) and eigenvectors of a symmetric matrix; deterministic.
+
+    With a tolerance of at least `SINGLE_TOL`, large matrices are decomposed in single precision, in two
+    thirds (Lanczos) or half (LAPACK) of the time.
+    """
     n = K.shape[0]
     rank = min(rank, n)
+    single = tol >= SINGLE_TOL and n > DENSE_EIGEN_SIZE and not isinstance(K, LinearOperator)
     if n <= DENSE_EIGEN_SIZE or 10 * rank >= n:
         full = K @ np.eye(n) if isinstance(K, LinearOperator) else dense(K)
-        values, vectors = _largest(np.asarray(full, dtype=np.float64), rank)
+        values, vectors = _largest(np.asarray(full, dtype=np.float32 if single else np.float64), rank)
     else:
-        dtype = np.result_type(K.dtype, np.float32)  # integers become floats
+        dtype = np.float32 if single else np.result_type(K.dtype, np.float32)  # integers become floats
         K = K if isinstance(K, LinearOperator) else K.astype(dtype, copy=False)
         v0 = np.random.default_rng(0).standard_normal(n).astype(dtype)
         if not np.any(K @ v0):
             return np.zeros(rank), np.eye(n, rank)  # ARPACK fails on the zero matrix
-        values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=tol if dtype == np.float64 else 0.0)
+        reached = tol if single or dtype == np.float64 else 0.0
+        values, vectors = eigsh(K, k=rank, which="LA", v0=v0, tol=reached)
     order = np.argsort(-values, kind="stable")
-    return np.asarray(values[order], dtype=np.float64), vectors[:, order]
+    vectors = vectors[:, order]
+    return np.asarray(values[order], dtype=np.float64), vectors.astype(np.float64) if single else vectors
 
 
 def _largest(K: Array, rank: int) -> tuple[Array, Array]:

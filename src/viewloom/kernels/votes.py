@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.operators import dense
+from viewloom.kernels.seeding import Seeding
 
 Array = np.ndarray
 LEAST_VOTE = 0.05  # of a view of noise, whose weight still tells how well the clusters fit it
@@ -63,29 +64,31 @@ def similarities(geometry: Geometry, chosen: Array) -> Array:
     """Gram matrix of chosen samples, centred."""
     X = geometry.X
     if isinstance(geometry, GramGeometry):
-        K = np.asarray(X[np.ix_(chosen, chosen)], dtype=np.float64)
+        K = X[np.ix_(chosen, chosen)].astype(np.float64, copy=False)
     else:
         X = X[chosen].astype(np.float64, copy=False)
         K = dense(X @ X.T)
     mean = K.mean(axis=0)
-    return np.asarray(K - mean - mean[:, None] + mean.mean())
+    K -= mean
+    K -= (mean - mean.mean())[:, None]
+    return K
 
 
 def details(K: Array, labels: Array) -> Array:
     """Similarities of different samples, less their mean in each pair of clusters; zero on the diagonal."""
     G = (labels[:, None] == np.unique(labels)).astype(np.float64)  # n x k
-    K = K - np.diag(np.diagonal(K))
     sizes = G.sum(axis=0)
     pairs = np.outer(sizes, sizes) - np.diag(sizes)
-    K -= G @ ((G.T @ K @ G) / np.maximum(pairs, 1.0)) @ G.T
+    between = G.T @ K @ G - (G.T * K.diagonal()) @ G  # sums over different samples
+    K = K - G @ (between / np.maximum(pairs, 1.0)) @ G.T
     np.fill_diagonal(K, 0.0)
     return K
 
 
 def correlation(K: Array, L: Array) -> float:
     """Cosine between two matrices, 0 if one of them is zero."""
-    size = np.sqrt(float((K * K).sum()) * float((L * L).sum()))
-    return float((K * L).sum()) / size if size > 0.0 else 0.0
+    size = np.sqrt(float(np.vdot(K, K)) * float(np.vdot(L, L)))
+    return float(np.vdot(K, L)) / size if size > 0.0 else 0.0
 
 
 def above_chance(r: float, n: int) -> float:
@@ -98,4 +101,4 @@ def provisional_clusters(Z: Array, n_clusters: int) -> Array:
     """Clusters of features that all views have in common, by k-means from one start."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct samples than clusters
-        return np.asarray(KMeans(n_clusters, n_init=1, random_state=0).fit(Z).labels_)
+        return np.asarray(KMeans(n_clusters, init=Seeding(1), n_init=1, random_state=0).fit(Z).labels_)

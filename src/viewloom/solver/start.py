@@ -10,6 +10,7 @@ import scipy.linalg
 from sklearn.cluster import KMeans
 
 from viewloom.kernels.operators import Operator
+from viewloom.kernels.seeding import Seeding
 from viewloom.solver.updates import Rows
 
 Array = np.ndarray
@@ -54,7 +55,9 @@ def kernel_kmeans(X: Array, observed: Array, n_clusters: int, rng: np.random.Ran
     centre of the sample's cluster until labels no longer change (k-POD), so that a missing view has
     no influence on the label.
     """
-    model = merge_and_split(X, KMeans(n_clusters, n_init=KMEANS_RESTARTS, random_state=rng).fit(X))
+    seeding = Seeding(KMEANS_RESTARTS)
+    model = KMeans(n_clusters, init=seeding, n_init=KMEANS_RESTARTS, random_state=rng).fit(X)
+    model = merge_and_split(X, model)
     for _ in range(0 if observed.all() else FILL_ROUNDS):
         labels, centres = model.labels_, model.cluster_centers_
         X = np.where(observed, X, centres[labels])
