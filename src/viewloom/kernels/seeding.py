@@ -7,13 +7,15 @@ import numpy as np
 from viewloom.kernels.operators import Factored
 
 Array = np.ndarray
+LARGEST = 5000  # number of samples up to which all products are computed; 200 MB
 
 
 class Seeding:
     """The centres that ``KMeans(init="k-means++")`` draws, up to rounding, in a fraction of its time.
 
     Used as ``KMeans(k, init=Seeding(n_init), n_init=n_init)``. If the restarts compare more candidates than
-    there are samples, the products of all pairs of samples are computed once for all restarts.
+    there are samples, the products of all pairs of samples are computed once for all restarts (of `LARGEST`
+    samples at most).
 
     Examples
     --------
@@ -49,8 +51,8 @@ class Seeding:
         return X[chosen]
 
     def _products(self, X: Array, candidates: int) -> Array | None:
-        """``X X^T``, the same for all restarts; None if fewer candidates are compared in total."""
-        if self.restarts * candidates < len(X):
+        """``X X^T``, the same for all restarts; None if fewer candidates are compared, or X is large."""
+        if self.restarts * candidates < len(X) or len(X) > LARGEST:
             return None
         if self._table is None or self._table[0] is not X:
             self._table = X, X @ X.T
