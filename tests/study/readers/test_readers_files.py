@@ -7,6 +7,7 @@ import io
 import lzma
 import os
 import re
+import struct
 import zipfile
 from pathlib import Path
 
@@ -261,6 +262,19 @@ class TestR:
     def test_nothing_to_read(self, tmp_path):
         rdata.write_rds(tmp_path / "t.rds", {"a": [1, 2]})
         assert "has no data frame or matrix" in complaint(tmp_path / "t.rds")
+
+    def test_a_sequence_longer_than_any_table(self, tmp_path, monkeypatch):
+        whole, path = struct.Struct(">i").pack, tmp_path / "t.rds"
+        symbols = [
+            whole(2) + whole(1) + whole(0x40009) + whole(len(s)) + s for s in (b"compact_intseq", b"base")
+        ]
+        kind = whole(2) + whole(13) + whole(1) + whole(13) + whole(254)
+        state = whole(14) + whole(3) + struct.pack(">3d", 20, 1, 1)
+        head = b"X\n" + whole(3) + whole(0x40000) + whole(0x30500) + whole(5) + b"UTF-8" + whole(238)
+        path.write_bytes(head + b"".join(symbols) + kind + state + whole(254))
+        assert "has no data frame or matrix" in complaint(path)
+        monkeypatch.setattr("viewloom.study.readers.rfiles.MOST_CELLS", 10)
+        assert "is not a valid file of R" in complaint(path)
 
     def test_dates_and_wide_integers(self):
         from viewloom.study.readers.rfiles import _days, _integer64

@@ -238,7 +238,7 @@ class TestCells:
 
 
 class TestOtherPrograms:
-    def test_xls(self, tmp_path):
+    def test_xls(self, tmp_path, monkeypatch):
         xlwt = pytest.importorskip("xlwt")
         made = xlwt.Workbook()
         sheet = made.add_sheet("one")
@@ -247,6 +247,9 @@ class TestOtherPrograms:
                 sheet.write(i + 1, j + 1, cell) if cell is not None else None
         made.save(str(tmp_path / "t.xls"))
         assert_array_equal(read_table(tmp_path / "t.xls", id="id"), [[1.5, 2], [2.5, NAN], [3.5, 4]])
+        monkeypatch.setattr("viewloom.study.readers.sheets.OLD_COLUMNS", 2)
+        with pytest.raises(StudyError, match="is not a valid workbook"):
+            read_table(tmp_path / "t.xls", id="id")
 
     def test_ods(self, tmp_path):
         rows = [odf_row("id", "a", "b"), odf_row("x", 1.5, 2.0), odf_row("y", 2.5, 3.0)]

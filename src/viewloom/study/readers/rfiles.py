@@ -22,6 +22,7 @@ from viewloom.study.wording import nearest
 
 SUFFIXES = (".rds", ".rdata", ".rda")
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
+MOST_CELLS = 10**8  # of a sequence
 NOT_VALID = "is not a valid file of R; save it again with saveRDS or save"
 
 
@@ -78,7 +79,11 @@ def _objects(path: Path) -> dict[str, pd.DataFrame]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parsed = parser.parse_data(content, extension=path.suffix.lower())
+            parsed = parser.parse_data(
+                content,
+                extension=path.suffix.lower(),
+                altrep_constructor_dict=_bounded(parser.DEFAULT_ALTREP_MAP),
+            )
             found = _converted(conversion, parsed)
             several = isinstance(found, dict) and parsed.object.info.type.name == "LIST"
             found = found if several else {"": found}
@@ -92,6 +97,20 @@ def _objects(path: Path) -> dict[str, pd.DataFrame]:
         kind = ", ".join(sorted({type(value).__name__ for value in found.values()})) or "nothing"
         raise StudyError(f"{path.name}: has no data frame or matrix ({kind}); save a data frame.")
     return kept
+
+
+def _bounded(constructors: Mapping[bytes, Any]) -> dict[bytes, Any]:
+    """What expands compact sequences, such as 1:n, which need not be as long as their numbers say."""
+
+    def of(expand: Any) -> Any:
+        def expanded(state: Any) -> Any:
+            if float(np.ravel(state.value)[0]) > MOST_CELLS:
+                raise ValueError
+            return expand(state)
+
+        return expanded
+
+    return {name: of(one) if name.startswith(b"compact") else one for name, one in constructors.items()}
 
 
 def _converted(conversion: Any, parsed: Any) -> Any:

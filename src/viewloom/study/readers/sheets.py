@@ -26,6 +26,7 @@ from viewloom.study.wording import folded, nearest
 
 Cells = list[Any]
 SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods")
+OLD_COLUMNS = 256  # that a sheet has in the format of .xls
 TOP = 40  # rows among which the header is searched
 BLOCK = 2000  # rows that are converted at a time
 LONG_TEXT = 25  # characters of a cell that is a note rather than an id
@@ -71,8 +72,10 @@ def load_sheet(path: Path, sheet: str | int | None, notes: list[Note], decimal: 
         with _refused(path):
             found = book.get_sheet_by_name(name)
             rows, merged = _rows(found, errors), _merged(found)
-            if path.suffix.lower() == ".xls":
-                rows = map(_without_zeros, rows)
+        if path.suffix.lower() == ".xls":
+            if found.width > OLD_COLUMNS:  # the library believes any place of a cell
+                raise StudyError(f"{path.name}: {NOT_VALID}.")
+            rows = map(_without_zeros, rows)
         return _table(rows, merged, path, notes, decimal)
 
 
