@@ -48,7 +48,7 @@ def sourced(results: Results, found: Findings) -> list[tuple[str, str]]:
         ("f-certainty", _certainty(results)),
         ("c-diagnosis", _diagnosis(results, found)),
         ("c-associations", _differences(found)),
-        ("f-survival", _events(results, found)),
+        ("t-conversion", _events(results, found)),
         ("c-views", _weights(results)),
         ("c-views", _agreement(found)),
         ("tables", sites_sentence(results)),
