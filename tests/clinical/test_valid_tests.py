@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from viewloom.clinical import (
     split_tests,
     thinned,
     thinning_tests,
+    used,
     used_for_clustering,
     view_left_out,
 )
@@ -99,6 +101,17 @@ class TestUsed:
             {"carrier": np.where(snp[:, 0] == 1.0, "het", "hom")}
         )  # not monotone in the feature
         assert used_for_clustering(coded, {"snp": snp})["measure"].tolist() == ["V"]
+
+    def test_only_features_with_few_values_are_tabulated(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack(
+            [rng.integers(0, 3, 40), rng.standard_normal(40), np.ones(40), np.arange(40) % 11]
+        )
+        X[::4, 0] = np.nan  # one value more
+        with patch.object(used, "_table_strength", return_value=0.5) as tabulated:
+            strengths = dict(used._categorical_strengths(np.repeat(["a", "b"], 20), X))["V"]
+        assert tabulated.call_count == 1
+        np.testing.assert_array_equal(strengths, [0.5, np.nan, np.nan, np.nan])
 
     def test_the_bound_holds_and_rows_are_matched_by_id(self, cohort):
         views, people, _ = cohort

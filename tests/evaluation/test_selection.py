@@ -298,6 +298,7 @@ def test_a_checkpoint_tells_nothing_about_subjects(blobs, tmp_path):
     text = file.read_text()
     assert "subject" not in text
     assert "class" not in text
+    assert "\n" not in text  # indentation would need Python's encoder, which is many times slower
     longest = max(np.size(value) for unit in json.loads(text)["units"].values() for value in unit.values())
     assert longest <= 3  # folds, and pairs of folds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,8 @@ def _matched(participants: pd.DataFrame, views: Views) -> pd.DataFrame:
 
 def _closest(variable: Variable, views: Views, view: str) -> Match:
     """The closest feature of a view, of the strongest measure."""
-    same = [name for name in views.feature_names[view] if _letters(name) == _letters(variable.name)]
+    wanted = _letters(variable.name)
+    same = [name for name in views.feature_names[view] if _letters(name) == wanted]
     if same:
         return Match(str(same[0]), "name", 1.0)
     rows = np.flatnonzero(variable.known & views.present[:, views.index(view)])
@@ -128,6 +130,7 @@ def _comparable(X: Any, names: Array, kind: str) -> tuple[Any, Array]:
     return found, np.repeat(names, [group.stop - group.start for group in groups])
 
 
+@lru_cache(maxsize=100_000)  # every variable is compared with the same features
 def _letters(name: Any) -> str:
     return "".join(letter for letter in str(name).casefold() if letter.isalnum())
 
@@ -165,7 +168,17 @@ def _categorical_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
     levels, codes = np.unique(y.astype(str), return_inverse=True)
     yield "eta", _correlation_ratios(codes, X, len(levels))
     if X.shape[1] <= MOST_TABLES:
-        yield "V", np.array([_table_strength(codes, column, len(levels)) for column in X.T])
+        strengths = np.full(X.shape[1], np.nan)
+        for j in np.flatnonzero(_has_few_values(X)):
+            strengths[j] = _table_strength(codes, X[:, j], len(levels))
+        yield "V", strengths
+
+
+def _has_few_values(X: Array) -> Array:
+    """Columns with 2 to `MOST_LEVELS` different values; NaN, which is sorted last, is one."""
+    X = np.sort(X, axis=0)
+    found = 1 + ((X[1:] != X[:-1]) & ~np.isnan(X[:-1])).sum(axis=0)
+    return np.asarray((found >= 2) & (found <= MOST_LEVELS))
 
 
 def _correlation_ratios(codes: Array, X: Array, k: int) -> Array:
@@ -183,10 +196,10 @@ def _correlation_ratios(codes: Array, X: Array, k: int) -> Array:
 
 
 def _table_strength(codes: Array, column: Array, k: int) -> float:
-    """Cramer's V of categories with a feature that has few values; NaN for others."""
-    values, at = np.unique(column, return_inverse=True)
-    if not 2 <= len(values) <= MOST_LEVELS or k < 2:
+    """Cramer's V of categories with a feature that has few values; NaN for a single category."""
+    if k < 2:
         return float("nan")
+    values, at = np.unique(column, return_inverse=True)
     counts = np.zeros((k, len(values)))
     np.add.at(counts, (codes, at), 1.0)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()

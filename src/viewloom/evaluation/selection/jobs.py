@@ -61,7 +61,7 @@ class Checkpoint:
         """Write all finished units."""
         content = {"key": self.key, "units": units}
         with atomic_write(self.path) as part:
-            part.write_text(json.dumps(content, indent=1, sort_keys=True), encoding="utf-8")
+            part.write_text(json.dumps(content, sort_keys=True), encoding="utf-8")
 
 
 def open_checkpoint(path: OptionalPath, views: Views, *settings: Any) -> Checkpoint | None:
