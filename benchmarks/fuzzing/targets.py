@@ -93,7 +93,8 @@ def table_by(
         path = written(folder / name, text)
         header = find_dialect(path).header if name.endswith("csv") else []
         return readers.FORMATS[format](
-            path, **{key: in_header(value, header) for key, value in options.items()}
+            path,
+            **{key: value if key == "digits" else in_header(value, header) for key, value in options.items()},
         )
 
     return run

@@ -170,3 +170,13 @@ def test_sparse_tables_like_dense_ones():
     assert_array_equal(in_rows(sparse, order).toarray(), in_rows(dense, order).fillna(0).to_numpy())
     assert_array_equal(matrix_of(with_rows(sparse, X[:, 0] > 0)).toarray(), X[X[:, 0] > 0])
     assert (missing_cells(sparse), has_value(sparse).all()) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("eid,code\n,\n", "no rows"), ("eid,code,code\n1,I10,I11\n", "more than once|are called")],
+)
+def test_codes_without_rows_or_with_a_repeated_column(tmp_path, text, said):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(StudyError, match=said):
+        read_codes(tmp_path / "t.csv", id="eid", code="code")

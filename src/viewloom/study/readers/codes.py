@@ -95,14 +95,19 @@ def _blocks(
     file: TableFile, path: Path, id: str, code: str, digits: int | None
 ) -> Iterator[tuple[pd.Series, pd.Series]]:
     """Ids and codes of each block of rows."""
+    frames.check_names(pd.DataFrame(columns=file.header), path)
+    any_rows = False
     with stage("Reading rows", 0) as advance:
         for block in file.blocks([id, code], [id, code], ROWS):
             filled = block[[id, code]].dropna(how="all")
             if not len(filled):
                 continue
+            any_rows = True
             codes = frames.as_text(filled[code])
             yield frames.clean_ids(filled[id], path), codes if digits is None else codes.str[:digits]
             advance(len(block))
+    if not any_rows:
+        raise StudyError(f"{path.name}: has a header but no rows.")
 
 
 def _matrix(rows: Array, columns: Array, shape: tuple[int, int]) -> tuple[sp.csc_array, int]:
