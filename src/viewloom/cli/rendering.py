@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -314,7 +315,7 @@ def check_as_dict(check: Check) -> dict[str, Any]:
         "notes": [str(note) for note in check.notes],
         "problems": check.problems,
         "suggestions": {
-            message: [one._asdict() for one in found]
+            message: [asdict(one) for one in found]
             for message, found in advice([*check.problems, *check.notes]).items()
         },
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from viewloom.study.config.editing import toml_value
 from viewloom.study.config.positions import Where
@@ -11,7 +12,8 @@ from viewloom.study.errors import Suggestion
 from viewloom.study.notes import Note
 
 
-class Advice(NamedTuple):
+@dataclass(frozen=True)
+class Advice:
     """A change that a message suggests.
 
     Attributes
@@ -59,9 +61,9 @@ def advice(messages: Iterable[str | Note]) -> dict[str, list[Advice]]:
 def _advice(suggestions: Iterable[Suggestion]) -> list[Advice]:
     """Suggestions whose block is known."""
     return [
-        Advice(list(block), dict(settings), _text(settings), condition)
-        for settings, condition, block in suggestions
-        if block
+        Advice(list(one.block), dict(one.settings), _text(one.settings), one.condition)
+        for one in suggestions
+        if one.block
     ]
 
 

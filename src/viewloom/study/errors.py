@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import special
 from viewloom.runtime.visible import visible
 
 
-class Suggestion(NamedTuple):
+@dataclass(frozen=True)
+class Suggestion:
     """Settings of study.toml that solve a problem.
 
     Attributes
@@ -59,7 +61,7 @@ class Message(str):
 
     def within(self, *block: str) -> Message:
         """The line about the file of a block; suggestions for another block stay."""
-        return Message(self, *(one._replace(block=one.block or block) for one in self.suggestions))
+        return Message(self, *(replace(one, block=one.block or block) for one in self.suggestions))
 
 
 class StudyError(InputError):

@@ -279,12 +279,19 @@ class Profiles:
     def _similar(self, parts: list[Array]) -> tuple[Array, Array]:
         pairs = list(zip(parts, self.gram, self.cross, strict=True))
         inner = np.array([W @ Q for W, _, Q in pairs])  # v x k x k
-        lengths = np.array([((W @ K) * W).sum(axis=1) for W, K, _ in pairs])  # v x k
+        lengths = np.array([_squared_lengths(W, K) for W, K, _ in pairs])  # v x k
         w = self.weights
         overall = _cosine(
             np.einsum("a,ajl->jl", w, inner), (w @ lengths)[:, None], (w @ self.lengths)[None, :]
         )
         return overall, _cosine(inner, lengths[:, :, None], self.lengths[:, None, :])
+
+
+def _squared_lengths(W: Array, K: Array) -> Array:
+    """``w^T K w`` for each row of W, 0 where it is not above the rounding errors of its terms."""
+    found = ((W @ K) * W).sum(axis=1)
+    rounding = np.finfo(float).eps * np.abs(W).sum(axis=1) ** 2 * np.abs(K).max(initial=0.0)
+    return np.where(found > rounding, found, 0.0)
 
 
 def _within(G: Array, labels: Array) -> Array:
