@@ -90,7 +90,7 @@ def content(path):
         return re.sub(rb'"finished": "[^"]*"', b"", data)
     if path.name == "model.safetensors":  # seconds of each iteration, and the digest of all
         length = int.from_bytes(data[:8], "little")
-        head = re.sub(rb"seconds.*?\]\]|[0-9a-f]{64}", b"", data[8 : 8 + length])
+        head = re.sub(rb"seconds.*?\]\]|[0-9a-f]{64}", b"", data[8 : 8 + length]).rstrip()  # padded
         return head, data[8 + length :]
     return (
         re.sub(rb"(?<=[#\"])[a-z][0-9a-f]{10}|<dc:date>.*?</dc:date>", b"", data)

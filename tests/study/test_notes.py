@@ -467,12 +467,12 @@ ELSEWHERE = {
     *((f"study/readers/{name}", function) for name, function in [
         ("files.py", "CellFile.load"), ("rfiles.py", "load_rfile"), ("sheets.py", "_table"),
         ("genotypes/collecting.py", "Collection.notes"), ("genotypes/harmonising.py", "_note"),
-        ("genotypes/reading.py", "Files.notes"), ("genotypes/reading.py", "_pooled"),
+        ("genotypes/reading.py", "Files.notes"), ("genotypes/reading.py", "Files._unusable"),
+        ("genotypes/reading.py", "_pooled"),
         ("genotypes/scores.py", "Score._notes"), ("genotypes/scores.py", "_about"),
         ("bids.py", "labelled"), ("caps.py", "_said"), ("caps.py", "read_caps"), ("caps.py", "read_merged"),
         ("muse.py", "read_muse"), ("oasis.py", "read_oasis"), ("ukb.py", "_chosen"),
-        ("ukb.py", "_measurements"), ("ukb.py", "_of_instance"), ("ukb.py", "_parts"),
-        ("ukb.py", "_with_arrays"),
+        ("ukb.py", "_of_instance"), ("ukb.py", "_parts"), ("ukb.py", "_sources"), ("ukb.py", "_texts_left"),
     ]),
     *([] if find_spec("nibabel") else NEED_NIBABEL.values()),
 }  # fmt: skip

@@ -185,22 +185,28 @@ class TestRemoval:
             fit_severity(views, "mmsee", people)
 
     def test_planted_subtypes_are_found_better_and_stage_less(self):
-        """One simulated cohort; benchmarks/subtypes.py has more of them."""
-        simulated = vl.simulate.adni_like(random_state=0)
-        patients = simulated.truth.y > 0
-        subtype, stage = simulated.truth.subtype[patients], simulated.truth.stage[patients]
-        known = subtype != "none"
-        plan = Plan(genotypes=["snp"], remove_severity="common")
-        fitted = Preparation.fit(simulated.views, simulated.participants, plan, patients)
-        scores = []
-        for preparation in (fitted.without_severity, fitted):
-            views = preparation.transform(simulated.views, simulated.participants)[patients]
-            labels = vl.KernelMultiviewNMF(4, random_state=0).fit(views).labels_
-            scores.append(
-                (normalized_mutual_info_score(subtype[known], labels[known]), eta_squared(stage, labels))
-            )
-        assert scores[1][0] > scores[0][0]
-        assert scores[1][1] < 0.5 * scores[0][1]
+        """Means of three simulated cohorts, which vary much; benchmarks/subtypes.py has more of them."""
+        with_severity, without = np.mean([subtypes_and_stage(seed) for seed in (1, 2, 3)], axis=0)
+        assert without[0] > with_severity[0]
+        assert without[1] < 0.5 * with_severity[1]
+
+
+def subtypes_and_stage(seed):
+    """NMI with the subtypes and eta squared of the stage, with severity and without."""
+    simulated = vl.simulate.adni_like(random_state=seed)
+    patients = simulated.truth.y > 0
+    subtype, stage = simulated.truth.subtype[patients], simulated.truth.stage[patients]
+    known = subtype != "none"
+    plan = Plan(genotypes=["snp"], remove_severity="common")
+    fitted = Preparation.fit(simulated.views, simulated.participants, plan, patients)
+    scores = []
+    for preparation in (fitted.without_severity, fitted):
+        views = preparation.transform(simulated.views, simulated.participants)[patients]
+        labels = vl.KernelMultiviewNMF(4, random_state=0).fit(views).labels_
+        scores.append(
+            (normalized_mutual_info_score(subtype[known], labels[known]), eta_squared(stage, labels))
+        )
+    return scores
 
 
 class TestShares:

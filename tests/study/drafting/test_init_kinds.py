@@ -41,7 +41,7 @@ def folder(tmp_path):
     table("eeg").to_feather(tmp_path / "eeg.feather")
     (tmp_path / "genes.csv.gz").write_bytes(gzip.compress(table("gene").to_csv(index=False).encode()))
     visits = [f"{id}_MR_d{day:04d}" for id in IDS for day in (10, 700)]
-    table("thickness", visits, "MR ID").to_csv(tmp_path / "mri.tsv", sep="\t", index=False)
+    table("thickness", visits, "scan").to_csv(tmp_path / "mri.tsv", sep="\t", index=False)
     return tmp_path
 
 
@@ -52,7 +52,7 @@ def test_a_mixture(folder, monkeypatch):
     names = {"clinic_volumes", "memory", "pet", "blood", "csf", "eeg", "genes", "mri"}
     assert set(study.views) == names
     assert study.participants.sheet == "participants"
-    assert study.views["mri"].id.column == "MR ID"
+    assert study.views["mri"].id.column == "scan"
     assert study.views["mri"].visit == "first"
     assert any(f"ids by a pattern: {N} of {N} subjects are in other tables" in line for line in drafted.used)
     found = check(study)

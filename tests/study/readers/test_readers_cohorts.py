@@ -228,6 +228,14 @@ class TestOasis:
         expected = ["a"] if "days" in header else [header.split(",")[2], "a"]
         assert read_oasis(tmp_path / "t.csv").columns.tolist() == expected
 
+    @pytest.mark.parametrize("header", ["MR ID", "freesurfer_id", "session_label"])
+    @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+    def test_columns_of_the_same_name_in_tables_of_others(self, tmp_path, header, suffix):
+        table = pd.DataFrame({header: ["MR0001", "MR0002"], "a": [1.0, 2.0]})
+        path = tmp_path / f"t{suffix}"
+        table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
+        assert sniff(path) == "table"
+
     def test_participants_keep_text(self, save):
         table = foreign.oasis(SUBJECTS).assign(dx1=["Cognitively normal", "AD Dementia"] * 3)
         frame = read_oasis(save(table), numeric=False)

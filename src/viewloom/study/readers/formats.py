@@ -12,11 +12,12 @@ from typing import Any, get_type_hints
 import pandas as pd
 
 from viewloom.study.errors import StudyError
-from viewloom.study.readers.files import kind_of, misplaced, open_table
-from viewloom.study.readers.text import NAMED
+from viewloom.study.readers.files import TextFile, kind_of, misplaced, open_table
+from viewloom.study.readers.text import NAMED, first_rows
 
 # parameters of readers that are no keys of study.toml
 INTERNAL = ("numeric", "aside", "reference", "pattern", "needed")
+FIRST = 50  # rows that tell what a table is, where its header does not
 
 
 class Sample:
@@ -48,6 +49,16 @@ class Sample:
     def columns(self) -> set[str]:
         """The same without their order."""
         return set(self.header)
+
+    @cached_property
+    def first_rows(self) -> pd.DataFrame:
+        """The first rows of a table; empty where there is no header."""
+        if not self.header:
+            return pd.DataFrame()
+        file = open_table(self.path, candidates=NAMED.values(), **self.part)
+        if isinstance(file, TextFile):
+            return first_rows(self.path, file.dialect, FIRST, len(self.header))
+        return file.load().head(FIRST)
 
 
 def by_suffix(sample: Sample) -> bool:

@@ -117,8 +117,10 @@ def first_rows(raw: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def is_oasis(sample: Sample) -> bool:
-    """Whether a table has a column that OASIS-3 uses for labels."""
-    return any(KNOWN.fullmatch(name) for name in sample.header) or sample.columns >= CATALOGUE
+    """Whether a table has a column that OASIS-3 uses for labels, and labels in it."""
+    if not (any(KNOWN.fullmatch(name) for name in sample.header) or sample.columns >= CATALOGUE):
+        return False
+    return label_column(sample.first_rows) is not None
 
 
 def _texts(raw: pd.DataFrame, id: str, numeric: bool) -> list[str]:
