@@ -157,7 +157,8 @@ def view_reliability(E, null, C, rounds=30):
             e = sum(A[b] * E[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 1.0
             chance = sum(A[b] * null[a][b] for b in range(v)) / sum(A) if sum(A) > 1e-6 else 0.0
             g.append(e**4 / (e**4 + max(3 * chance, 0.01) ** 4))
-        raw = [max(g[a], 1e-4) / sum(C[a]) for a in range(v)]
+        m = [sum(c**32 for c in C[a]) for a in range(v)]  # copies of a view
+        raw = [max(g[a], 1e-4) / (m[a] * sum(C[a][b] / m[b] for b in range(v))) for a in range(v)]
         w = [r / sum(raw) for r in raw]
     return w, g
 

@@ -195,8 +195,20 @@ class TestReliability:
         np.fill_diagonal(A, 0.0)
         A /= A.sum(axis=1)[:, None]
         e, epsilon = (self.E * A).sum(axis=1), 3 * (self.null * A).sum(axis=1)
-        expected = e**4 / (e**4 + epsilon**4) / self.C.sum(axis=1)
+        m = (self.C**32).sum(axis=1)
+        expected = e**4 / (e**4 + epsilon**4) / (m * (self.C / m).sum(axis=1))
         assert_allclose(w, expected / expected.sum(), atol=1e-9)
+
+    @pytest.mark.parametrize("copied", range(4))
+    def test_copies_share_one_weight_and_the_others_keep_theirs(self, copied):
+        take = [*range(4), copied, copied]
+        w, g = view_reliability(Agreement(self.E, self.null, np.ones((4, 4), bool)), self.C)
+        E, null, C = (M[np.ix_(take, take)] for M in (self.E, self.null, self.C))
+        found, gates = view_reliability(Agreement(E, null, np.ones((6, 6), bool)), C)
+        expected = np.where(np.arange(6) % 4 == copied, w[take] / 3, w[take])
+        expected[4:] = w[copied] / 3
+        assert_allclose(found, expected, rtol=1e-6)
+        assert_allclose(gates, g[take], rtol=1e-6)
 
     @pytest.mark.parametrize("null", [0.0, 0.05, 0.3])
     @pytest.mark.parametrize("agreed", [0.9, 0.1])

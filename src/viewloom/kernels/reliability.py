@@ -18,6 +18,7 @@ RELIABILITY_ROUNDS = 30
 GATE = 3.0  # standard deviations under chance at which a view has half of the full weight
 STEEPNESS = 4  # power of the gate: twice the bound counts nearly in full
 LEAST_AGREEMENT = 0.01  # the same bound for many samples, where any agreement is significant
+COPY_POWER = 32  # of the similarity of two views: views that differ visibly are no copies
 LEAST_WEIGHT = 1e-4  # of a view relative to the full weight: its edges keep lone samples connected
 
 
@@ -122,6 +123,15 @@ def overlap(graphs: list[Any], rows: list[Array]) -> Array:
     )
 
 
+def copies(similarity: Array) -> Array:
+    """Number of copies of each view, itself included, from similarities of views (v x v; 1 for copies).
+
+    >>> copies(np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]])).round(6).tolist()
+    [2.0, 2.0, 1.0]
+    """
+    return np.asarray((similarity**COPY_POWER).sum(axis=1))
+
+
 def spread(S: Any, rows: Array, columns: Array, shape: tuple[int, int]) -> Any:
     """Embed a matrix in a larger one at given rows and columns; dense if S is dense and rows are few."""
     if S.shape == shape:
@@ -201,9 +211,10 @@ def view_reliability(agreement: Agreement, C: Array) -> tuple[Array, Array]:
     ``e_a = sum_b A_ab E_ab / sum_b A_ab`` with ``A_ab = (1 - C_ab) w_b`` is the mean agreement of a view with
     other reliable views, and ``g_a = e_a^4 / (e_a^4 + epsilon_a^4)`` a gate at chance: ``epsilon_a`` is three
     standard deviations of ``e_a`` under chance. The edges of a view have the weight ``w_a ~ g_a``, divided
-    among near-duplicates: views that agree with others clearly better than by chance have nearly equal
-    weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are iterated to a
-    fixed point.
+    among near-duplicates, ``g_a / (m_a sum_b C_ab / m_b)`` with the `copies` m: copies share the weight of
+    one view, and the others keep theirs. Views that agree with others clearly better than by chance have
+    nearly equal weights, however much they agree, and views of noise have next to none. ``e`` and ``w`` are
+    iterated to a fixed point.
     """
     v = len(C)
     w, g = np.full(v, 1.0 / v), np.ones(v)
@@ -211,8 +222,10 @@ def view_reliability(agreement: Agreement, C: Array) -> tuple[Array, Array]:
         return w, g
     independent = np.where(agreement.known, np.clip(1.0 - C, 0.0, None), 0.0)
     np.fill_diagonal(independent, 0.0)
+    m = copies(C)
+    divided = m * (C / m).sum(axis=1)
     for _ in range(RELIABILITY_ROUNDS):
         g = agreement.gate(*agreement.mean(independent * w))
-        w = np.maximum(g, LEAST_WEIGHT) / C.sum(axis=1)
+        w = np.maximum(g, LEAST_WEIGHT) / divided
         w /= w.sum()
     return w, g

@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from viewloom.kernels.geometry import Geometry, GramGeometry
 from viewloom.kernels.operators import dense
+from viewloom.kernels.reliability import copies
 from viewloom.kernels.seeding import Seeding
 
 Array = np.ndarray
 LEAST_VOTE = 0.05  # of a view of noise, whose weight still tells how well the clusters fit it
 SHARED = 0.25  # part of the vote that resembling views share: a second reading still averages out noise
-COPY_POWER = 32  # of the resemblance: views that differ visibly are no copies
 MOST_SAMPLES = 1000  # in common of two views, on which their similarities are compared
 
 
@@ -30,9 +30,9 @@ def shared_votes(gate: Array, geometries: list[Geometry], rows: list[Array], lab
     vote that they have beside a single one.
     """
     R = resemblance(geometries, rows, labels)
-    copies = (R**COPY_POWER).sum(axis=1)
-    kept = 1.0 - SHARED + SHARED / (R / copies).sum(axis=1)
-    return np.asarray(np.maximum(gate, LEAST_VOTE) * kept / copies)
+    m = copies(R)
+    kept = 1.0 - SHARED + SHARED / (R / m).sum(axis=1)
+    return np.asarray(np.maximum(gate, LEAST_VOTE) * kept / m)
 
 
 def resemblance(geometries: list[Geometry], rows: list[Array], labels: Array) -> Array:
