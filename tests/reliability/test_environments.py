@@ -258,6 +258,26 @@ def test_a_signal_during_imports(study, number, code):
     assert finished(process) == (code, b"", b"Error: interrupted.\n")
 
 
+INTERRUPTED = """
+import os, signal, sys
+from viewloom.runtime.workers import exit_code, stop_on_signals
+
+stop_on_signals()
+try:
+    exec(f"os.kill(os.getpid(), {sys.argv[1]})")  # as in the definition of a data class
+except KeyboardInterrupt:
+    sys.exit(exit_code())
+"""
+
+
+@on_linux
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_during_code_that_is_made_of_text(tmp_path, number, code):
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    command = [sys.executable, "-m", "interrupted", str(int(number))]
+    assert subprocess.run(command, cwd=tmp_path, check=False, timeout=300).returncode == code
+
+
 @on_linux
 def test_nohup_is_respected(study):
     process = shell('trap "" HUP; exec "$@"', "check", study)

@@ -24,6 +24,14 @@ TRACKER = b"resource_tracker"  # a process that cleans up after others, and ends
 RECEIVED: list[int] = []  # termination signals received
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the command.
+
+    If a plain `KeyboardInterrupt` leaves ``exec``, which data classes and named tuples use, ``python -m``
+    kills itself with SIGINT at its end, even if the error was handled.
+    """
+
+
 def exit_code() -> int:
     """Exit code of an interrupted command: 130 for Ctrl-C, 143 for SIGTERM."""
     return 128 + (RECEIVED[0] if RECEIVED else signal.SIGINT)
@@ -58,7 +66,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     silence_warnings()
     end_children()  # before they print errors about a lost parent
     threading.Thread(target=_stop_late, daemon=True).start()
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _stop_late() -> None:
