@@ -127,6 +127,21 @@ class TestUsed:
         people["site"] = rng.choice(list("ABCDEFGHIJKL"), 60)
         assert not used_for_clustering(people, {"x": rng.standard_normal((60, 300))})["used"].any()
 
+    def test_very_many_subjects_are_drawn_at_random(self, cohort, monkeypatch):
+        views, people, _ = cohort
+        whole = used_for_clustering(people, views)
+        monkeypatch.setattr(used, "MOST_SUBJECTS", 40)
+        with patch.object(used, "_strengths", wraps=used._strengths) as compared:
+            some = used_for_clustering(people, views)
+        assert {len(call.args[1]) for call in compared.call_args_list} == {40}
+        pd.testing.assert_series_equal(some["used"], whole["used"])
+        differences = (some["strength"] - whole["strength"]).abs()
+        assert 0.0 < differences.max() < 0.3
+        monkeypatch.setattr(used, "PER_FEATURE", 15)
+        with patch.object(used, "_strengths", wraps=used._strengths) as compared:
+            used_for_clustering(people[["near"]], views)
+        assert [len(call.args[1]) for call in compared.call_args_list] == [60, 45]
+
     def test_other_lengths_are_refused(self, cohort):
         views, people, _ = cohort
         with pytest.raises(InputError, match="99 participants and 100 samples"):

@@ -1,5 +1,7 @@
 """Twins keep margins, correlations and absent views, and have no clusters."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -96,6 +98,17 @@ def test_same_seed_same_twin_and_other_seeds_others():
     one, again, other = (source.draw(np.random.default_rng(seed))["view0"] for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert np.abs(one - other).max() > 0.1
+
+
+def test_other_processes_get_what_all_draws_share():
+    views = Views(
+        {"a": np.random.default_rng(0).standard_normal((40, 5)), "b": np.arange(80.0).reshape(40, 2) % 3}
+    )
+    sent = pickle.loads(pickle.dumps(Twins(views)))
+    assert {"margins", "spectrum", "radii"} <= vars(sent).keys()
+    one, other = (source.draw(np.random.default_rng(1)) for source in (Twins(views), sent))
+    for name in views.names:
+        np.testing.assert_array_equal(one[name], other[name])
 
 
 def test_many_samples_and_features_use_a_factor_model(monkeypatch):

@@ -317,6 +317,35 @@ def test_neighbours_from_all_products_are_those_of_a_loop(dtype):
     assert found[7, 0] == found[3, 0] == 0.0
 
 
+@pytest.mark.parametrize("new", [False, True], ids=["others", "new samples"])
+def test_neighbours_of_sparse_samples_with_dense_columns_are_those_of_a_loop(new):
+    rng = np.random.default_rng(0)
+    X = np.hstack(
+        [5.0 + rng.standard_normal((603, 20)), rng.random((603, 70)) * (rng.random((603, 70)) < 0.05)]
+    )
+    X[::7, :20] = 0.0  # views that are absent
+    X[8] = X[3]  # a duplicate, whose distance would be lost in a difference of products
+    geometry, Y = Geometry(sp.csr_array(X)), X[2:400] if new else X
+    found, positions = geometry.nearest(sp.csr_array(Y), 9) if new else geometry.neighbours(15)
+    gaps = np.sqrt(((Y[:, None] - X[None]) ** 2).sum(axis=2))
+    if not new:
+        np.fill_diagonal(gaps, np.inf)
+    assert geometry.partly_dense.crowded.tolist() == 20 * [True] + 70 * [False]
+    assert "index" not in vars(geometry)  # scikit-learn was not asked
+    assert_allclose(found, np.sort(gaps, axis=1)[:, : found.shape[1]], atol=1e-12)
+    assert_allclose(found, np.take_along_axis(gaps, positions, axis=1), atol=1e-12)
+
+
+def test_few_samples_and_columns_of_zeros_are_searched_by_scikit_learn():
+    thin = sp.csr_array((np.random.default_rng(0).random((300, 50)) < 0.1).astype(float))
+    assert Geometry(thin).partly_dense is None
+    few = Geometry(sp.csr_array(np.random.default_rng(1).standard_normal((40, 5))))
+    gaps = np.sqrt(few.squared_distances)
+    np.fill_diagonal(gaps, np.inf)
+    assert not few.partly_dense.fits(15)
+    assert_allclose(few.neighbours(15)[0], np.sort(gaps, axis=1)[:, :15])
+
+
 def test_few_features_samples_or_sparse_views_are_searched_otherwise():
     X = np.zeros((400, 30))
     assert fits_table(X, 9)

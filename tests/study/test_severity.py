@@ -20,7 +20,7 @@ from viewloom.study.design import (
     severity_outcomes,
     signs_from_controls,
 )
-from viewloom.study.preparation import Plan, Preparation
+from viewloom.study.preparation import Plan, Preparation, severity
 from viewloom.study.preparation.severity import NORMAL, common_component, fit_severity
 from viewloom.study.report import design as design_report
 from viewloom.study.report.design import severity_sentence
@@ -81,6 +81,13 @@ class TestCommonComponent:
         X[:, 0] = 4.0
         parts = common_component(views.replaced(blocks=[X, *views.blocks[1:]]), ["mri", "pet"])
         assert parts["mri"].loadings[0] == 0.0
+
+    @pytest.mark.parametrize("shape", [(30, 7), (7, 30)])
+    def test_the_first_component_is_that_of_a_singular_value_decomposition(self, shape):
+        Z = np.random.default_rng(0).standard_normal(shape)
+        U, values, _ = np.linalg.svd(Z, full_matrices=False)
+        found = severity._first_component(Z)
+        assert_allclose(np.abs(found), np.abs(U[:, 0] * values[0]))
 
     def test_without_views_there_is_none(self):
         assert common_component(cohort()[0], []) == {}

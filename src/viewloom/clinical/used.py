@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.linalg
 import scipy.sparse as sp
 from scipy import stats
 
@@ -26,6 +27,7 @@ COPY = 0.95  # multiple correlation with the features of a view from which it is
 USED = "used for clustering: p not valid"
 LEAST = 10  # subjects with both the variable and the view
 CHUNK = 1000  # features at a time
+MOST_SUBJECTS, PER_FEATURE = 10_000, 3  # drawn of more: a correlation of 0.8 is known to within 0.01
 MOST_TABLES, MOST_LEVELS = 2000, 10  # features with few values that are compared by Cramer's V
 COLUMNS = ["variable", "view", "feature", "measure", "strength", "used"]
 
@@ -46,7 +48,8 @@ def used_for_clustering(
 
     A variable is used for clustering if a feature of a view has its name, if its correlation with a feature
     is at least `bound`, or if the features of a view together give it (multiple correlation of 0.95 or more,
-    adjusted for the number of features), such as the sum of the items of a test.
+    adjusted for the number of features), such as the sum of the items of a test. Of more than 10,000 subjects
+    as many are drawn at random, or three for each feature.
 
     Parameters
     ----------
@@ -114,12 +117,18 @@ def _closest(variable: Variable, views: Views, view: str) -> Match:
     nothing = Match("", "", float("nan"))
     if len(rows) < LEAST:
         return nothing
+    rows = _drawn(rows, max(MOST_SUBJECTS, PER_FEATURE * len(views.feature_names[view])))
     X, names = _comparable(views[view][rows], views.feature_names[view], variable.kind)
     y = variable.data[rows]
     found = [Match(str(names[j]), measure, value) for measure, j, value in _strengths(variable.kind, y, X)]
     best = max(found, key=lambda match: match.strength, default=nothing)
     whole = _multiple(y, X) if variable.kind == "numeric" else 0.0
     return Match("all features together", "multiple R", whole) if whole >= max(COPY, best.strength) else best
+
+
+def _drawn(rows: Array, most: int) -> Array:
+    """All rows, or so many that are drawn at random, in order."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def _comparable(X: Any, names: Array, kind: str) -> tuple[Any, Array]:
@@ -215,7 +224,7 @@ def _multiple(y: Array, X: Any) -> float:
     y, X = y.astype(float) - y.astype(float).mean(), X - X.mean(axis=0)
     if not y.any():
         return 0.0
-    coefficients, *_ = np.linalg.lstsq(X, y, rcond=None)
+    coefficients, *_ = scipy.linalg.lstsq(X, y, lapack_driver="gelsy", check_finite=False)
     left = float(((y - X @ coefficients) ** 2).sum() / (y @ y))
     return float(np.sqrt(max(0.0, 1.0 - left * (n - 1) / (n - d - 1))))
 

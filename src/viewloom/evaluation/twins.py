@@ -59,6 +59,11 @@ class Twins:
 
     views: Views
 
+    def __getstate__(self) -> dict[str, Any]:
+        """With what all draws share, so that processes need not compute it again."""
+        shared = {"columns": self.columns, "margins": self.margins, "spectrum": self.spectrum}
+        return {"views": self.views, **shared, "radii": self.radii}
+
     def draw(self, rng: np.random.Generator) -> Views:
         """A twin: the same samples, views and features; views are absent for the same samples."""
         parts = np.split(self.latent(rng), np.cumsum(self.sizes)[:-1], axis=1)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from viewloom.kernels.neighbours import (
+    PartlyDense,
     approximate_neighbours,
     fits_single,
     fits_table,
@@ -100,6 +101,11 @@ class Geometry(Stored, tag="geometry"):
         """Index for neighbour queries."""
         return NearestNeighbors().fit(self.X)
 
+    @cached_property
+    def partly_dense(self) -> PartlyDense | None:
+        """The samples for neighbour queries, if they are sparse with some dense columns."""
+        return PartlyDense.of(self.X)
+
     def neighbours(self, count: int) -> tuple[Array, Array]:
         """Distances and positions of the nearest other samples (n x count)."""
         count = max(min(count, self.size - 1), 1)
@@ -118,6 +124,8 @@ class Geometry(Stored, tag="geometry"):
             )
         if fits_table(self.X, count):
             return nearest_others(self.X, count)
+        if self.partly_dense is not None and self.partly_dense.fits(count):
+            return self.partly_dense.nearest(self.X, count, others=True)
         return self._compared(count)
 
     def _compared(self, count: int) -> tuple[Array, Array]:
@@ -130,6 +138,8 @@ class Geometry(Stored, tag="geometry"):
             return nearest_in_single(X_new, self.X, count)
         if X_new.shape[0] <= FEW_ROWS and not sp.issparse(X_new) and not sp.issparse(self.X):
             return nearest_to_few(X_new, self.X, self.squared_lengths, count)
+        if self.partly_dense is not None and self.partly_dense.fits(count):
+            return self.partly_dense.nearest(X_new, count)
         starts = range(0, X_new.shape[0], QUERY_ROWS)
         found = [self.index.kneighbors(X_new[i : i + QUERY_ROWS], n_neighbors=count) for i in starts]
         return np.vstack([distances for distances, _ in found]), np.vstack([nearest for _, nearest in found])

@@ -64,8 +64,8 @@ class StudyData:
     variants: dict[str, Panel] = field(default_factory=dict)
 
     def of(self, rows: np.ndarray) -> StudyData:
-        """The data of some subjects, by a mask."""
-        people = None if self.participants is None else self.participants[rows]
+        """The data of some subjects, by a mask or their positions."""
+        people = None if self.participants is None else self.participants.iloc[rows]
         return replace(self, views=self.views[rows], participants=people, clustered=None)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.linalg
 import scipy.sparse as sp
 
 from viewloom.clinical import as_categories, as_numbers
@@ -282,14 +283,27 @@ def _scales(X: Array) -> tuple[Array, Array]:
     """Means, and spreads by which the largest singular value of the standardised features is 1."""
     centre, spread = X.mean(axis=0), X.std(axis=0)
     spread = np.where(spread > UNSTABLE * np.maximum(np.abs(centre), 1e-300), spread, np.inf)
-    largest = np.linalg.norm((X - centre) / spread, 2)
+    largest = np.linalg.norm(_first_component((X - centre) / spread))
     return centre, spread * max(largest, 1e-300) / np.sqrt(len(X))
 
 
 def _leading(Z: Array, along: Array) -> Array:
     """The first left singular vector, in the direction of other views."""
-    U = np.linalg.svd(Z, full_matrices=False)[0][:, 0] * np.sqrt(len(Z))
-    return np.asarray(-U if U @ along < 0 else U)
+    u = _first_component(Z)
+    u *= np.sqrt(len(Z)) / max(float(np.linalg.norm(u)), 1e-300)
+    return -u if u @ along < 0 else u
+
+
+def _first_component(Z: Array) -> Array:
+    """The first left singular vector of a matrix (n x d), times its singular value.
+
+    From the smaller Gram matrix, since few features of very many subjects need no decomposition of all.
+    """
+    n, d = Z.shape
+    gram, last = Z.T @ Z if d <= n else Z @ Z.T, min(n, d) - 1
+    value, vector = scipy.linalg.eigh(gram, subset_by_index=[last, last])
+    first = Z @ vector[:, 0] if d <= n else vector[:, 0] * np.sqrt(max(value[0], 0.0))
+    return np.asarray(first)
 
 
 def _squares(score: Array) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
 from viewloom.clinical import as_categories, as_numbers
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.drawing import rows_at_most
 from viewloom.evaluation.selection.jobs import Record
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.threads import one_thread
@@ -25,6 +27,7 @@ from viewloom.study.design import (
 from viewloom.study.preparation.severity import NORMAL, common_component, measured_views
 from viewloom.study.run.computations import Stages
 from viewloom.study.run.prediction import distance_limits, distances
+from viewloom.study.run.sampled import MOST_ASSESSED
 
 Array = np.ndarray
 WITH_CONTROLS = "with-controls"
@@ -76,17 +79,18 @@ def severity_share(ready: Prepared, labels: Array) -> SeverityShare:
     names = severity_outcomes(people, [] if outcomes is None else outcomes.outcomes)
     names += [] if column is None or column in names else [column]
     clinical = {name: eta_squared(as_numbers(people[name]), labels) for name in names if people is not None}
-    features = eta_squared(severity_of_features(ready), labels)
+    rows = rows_at_most(len(ready.views), MOST_ASSESSED, 0)
+    features = eta_squared(severity_of_features(ready, rows), labels[rows])
     normal = sum(severity.column == NORMAL for severity in ready.preparation.severity)
     return SeverityShare(clinical, features, ready.study.cluster.remove_severity, normal)
 
 
-def severity_of_features(ready: Prepared) -> Array:
-    """The mean of the signed features of each clustered subject, before severity is removed."""
-    preparation = ready.preparation.without_severity
-    views = preparation.transform(ready.data.views, ready.data.participants)
+def severity_of_features(ready: Prepared, rows: Array) -> Array:
+    """The mean of the signed features of some of the clustered subjects, before severity is removed."""
+    preparation, data = ready.preparation.without_severity, ready.data.of(rows)
+    views = preparation.transform(data.views, data.participants)
     names = measured_views(views, preparation.plan.genotypes)
-    controls = _controls(ready, views)
+    controls = _controls(ready, data.participants, views)
     if controls is not None:
         signs = signs_from_controls(views, controls, names)
     else:
@@ -94,12 +98,12 @@ def severity_of_features(ready: Prepared) -> Array:
     return mean_feature(views, signs)
 
 
-def _controls(ready: Prepared, views: Views) -> Views | None:
-    """Prepared views of the reference controls, or of controls among the clustered subjects."""
+def _controls(ready: Prepared, people: pd.DataFrame | None, views: Views) -> Views | None:
+    """Prepared views of the reference controls, or of controls among these clustered subjects."""
     if ready.raw is not None:
         raw = ready.raw.of(~ready.clustered)
         return ready.preparation.without_severity.transform(raw.views, raw.participants)
-    people, named = ready.data.participants, ready.study.participants
+    named = ready.study.participants
     if people is None or named is None or named.diagnosis is None:
         return None
     codes = {*ready.study.preparation.controls}
