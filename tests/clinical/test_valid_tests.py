@@ -7,6 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
 import viewloom as vl
@@ -126,6 +127,17 @@ class TestUsed:
         people = pd.DataFrame(rng.standard_normal((60, 20))).add_prefix("v")
         people["site"] = rng.choice(list("ABCDEFGHIJKL"), 60)
         assert not used_for_clustering(people, {"x": rng.standard_normal((60, 300))})["used"].any()
+
+    @pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_multiple_correlation_is_that_of_least_squares(self, wrap):
+        rng = np.random.default_rng(0)
+        X = np.where(rng.random((200, 12)) < 0.3, rng.normal(5.0, 1.0, (200, 12)), 0.0)
+        X[:, 3], X[:, 5] = X[:, 4], 7.0  # collinear, and constant
+        y = X.sum(axis=1) + rng.standard_normal(200)
+        design = np.column_stack([np.ones(200), X])
+        left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        expected = np.sqrt(1.0 - left.var() / y.var() * 199 / 187)
+        assert used._multiple(y, wrap(X)) == pytest.approx(expected, abs=1e-7)
 
     def test_very_many_subjects_are_drawn_at_random(self, cohort, monkeypatch):
         views, people, _ = cohort

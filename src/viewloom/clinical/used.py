@@ -28,6 +28,7 @@ USED = "used for clustering: p not valid"
 LEAST = 10  # subjects with both the variable and the view
 CHUNK = 1000  # features at a time
 MOST_SUBJECTS, PER_FEATURE = 10_000, 3  # drawn of more: a correlation of 0.8 is known to within 0.01
+RIDGE = 1e-9  # relative to the squared length of a feature
 MOST_TABLES, MOST_LEVELS = 2000, 10  # features with few values that are compared by Cramer's V
 COLUMNS = ["variable", "view", "feature", "measure", "strength", "used"]
 
@@ -157,7 +158,7 @@ def _chunks(X: Any) -> Iterator[tuple[int, Array]]:
     """Dense columns of a matrix, some at a time."""
     for start in range(0, X.shape[1], CHUNK):
         part = X[:, start : start + CHUNK]
-        yield start, np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
+        yield start, _dense(part)
 
 
 def _numeric_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
@@ -220,13 +221,26 @@ def _multiple(y: Array, X: Any) -> float:
     n, d = X.shape
     if d < 2 or 2 * d > n:
         return 0.0
-    X = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    y, X = y.astype(float) - y.astype(float).mean(), X - X.mean(axis=0)
+    y = y.astype(float) - y.astype(float).mean()
     if not y.any():
         return 0.0
-    coefficients, *_ = scipy.linalg.lstsq(X, y, lapack_driver="gelsy", check_finite=False)
-    left = float(((y - X @ coefficients) ** 2).sum() / (y @ y))
+    X = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X - X.mean(axis=0), dtype=float)
+    mean = np.asarray(X.mean(axis=0)).ravel()  # zero unless sparse
+    b = _coefficients(_dense(X.T @ X) - n * np.outer(mean, mean), X.T @ y)
+    left = float(((y - X @ b + mean @ b) ** 2).sum() / (y @ y))
     return float(np.sqrt(max(0.0, 1.0 - left * (n - 1) / (n - d - 1))))
+
+
+def _coefficients(gram: Array, cross: Array) -> Array:
+    """Least squares coefficients, with a ridge that is lost in rounding unless features are collinear."""
+    spread = np.sqrt(np.maximum(gram.diagonal(), 0.0))
+    scale = np.where(spread > 0.0, spread, np.inf)
+    correlations = gram / np.outer(scale, scale) + RIDGE * np.eye(len(gram))
+    return np.asarray(scipy.linalg.solve(correlations, cross / scale, assume_a="pos") / scale)
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
 
 
 MEASURES = {"numeric": _numeric_strengths, "categorical": _categorical_strengths}
