@@ -14,6 +14,7 @@ from viewloom.study.results import Roles
 from viewloom.study.run import held_out
 from viewloom.study.run.computations import Stages
 from viewloom.study.run.held_out import held_out_tests
+from viewloom.study.run.sampled import Assessed
 
 SPLITS = 3
 ROLES = Roles(None, None, [], ["copy", "other"], None)
@@ -32,7 +33,9 @@ def study():
 
 
 def run(study, folder, splits=SPLITS, severity=None):
-    return held_out_tests(*study, ROLES, splits, severity, Stages(folder, "key", 1, False))
+    model, views, people = study
+    stages = Stages(folder, "key", 1, False)
+    return held_out_tests(Assessed.of(model, views), people, ROLES, splits, severity, stages)
 
 
 def test_stages_are_resumed_with_the_same_numbers(study, tmp_path, monkeypatch):
@@ -42,7 +45,7 @@ def test_stages_are_resumed_with_the_same_numbers(study, tmp_path, monkeypatch):
     def never(*_):
         raise AssertionError("computed again")
 
-    for name in ("view_left_out", "variable_left_out", "split_once"):
+    for name in ("without_view", "variable_left_out", "split_once"):
         monkeypatch.setattr(held_out, name, never)
     again = run(study, tmp_path)
     for other in (fresh, again):

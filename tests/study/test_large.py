@@ -16,7 +16,7 @@ from viewloom.study.compute import enough_memory, jobs_within, machines, model_s
 from viewloom.study.config.schema import Compute
 from viewloom.study.preparation import portions
 from viewloom.study.preparation.fitted import Plan, Preparation
-from viewloom.study.run import computations, predict, run_study, sampled
+from viewloom.study.run import computations, design, predict, run_study, sampled
 from viewloom.study.run.computations import standardised_product
 
 
@@ -125,7 +125,7 @@ def write_study(folder, n=300, compute="factored = 60"):
 @pytest.fixture
 def few(monkeypatch):
     """Clusterings are assessed in a hundred subjects, by three refits."""
-    for module in (sampled, computations):
+    for module in (sampled, computations, design):
         monkeypatch.setattr(module, "MOST_ASSESSED", 100)
     monkeypatch.setattr(computations, "REFITS", 3)
 
@@ -141,6 +141,8 @@ def test_a_study_with_codes_by_landmarks(tmp_path, few):
     assert any("100 subjects drawn at random" in str(note) for note in results.notes)
     assert results.stability.overall > 0.8
     assert set(results.feature_tests) == {"mri", "blood", "codes"}
+    assert 60 < results.tests.views["mri"].subjects <= 100
+    assert results.design.severity.features > 0.5
     assert "drawn at random" in (tmp_path / "run" / "report.html").read_text()
     placed = predict(tmp_path / "run", read_study(tmp_path / "study.toml")).set_index("id")
     assert (placed["label"] == labels["label"]).mean() > 0.97

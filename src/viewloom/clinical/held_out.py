@@ -82,6 +82,11 @@ def view_left_out(model: Any, views: Any, view: str) -> LeftOut:
     >>> found.agreement, bool((found.p < 0.05).any())
     (1.0, True)
     """
+    return without_view(model, np.asarray(model.labels_), views, view)
+
+
+def without_view(model: Any, labels: Array, views: Any, view: str) -> LeftOut:
+    """`view_left_out` with the clusters given, and a model that need not be fitted."""
     known, (a, others) = Views(views), _others(views, [view])
     rows = known.present[:, others].any(axis=1)
     d = known.n_features[a[0]]
@@ -96,7 +101,7 @@ def view_left_out(model: Any, views: Any, view: str) -> LeftOut:
     codes = np.zeros(len(known), dtype=int)
     codes[rows] = fitted.labels_
     p, effect = compared_columns(codes[tested], known[view][tested])
-    agreement = float(adjusted_rand_score(np.asarray(model.labels_)[rows], codes[rows]))
+    agreement = float(adjusted_rand_score(labels[rows], codes[rows]))
     return LeftOut(p, effect, agreement, int(tested.sum()))
 
 

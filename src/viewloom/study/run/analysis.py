@@ -213,7 +213,7 @@ def _assessed(
         "stability": stable,
         "uncertainty": uncertain,
         "design": design(ready, model, stages),
-        "tests": held_out_tests(model, views, people, Roles.of(study), study.report.splits, severity, stages),
+        "tests": held_out_tests(assessed, people, Roles.of(study), study.report.splits, severity, stages),
         "evidence": evidence(model, views, study.report.twins, study.report.min_cell, stages),
         "feature_tests": feature_q(assessed, stages),
     }

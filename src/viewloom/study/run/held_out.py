@@ -14,7 +14,7 @@ from viewloom.clinical.held_out import (
     split_once,
     used_variables,
     variable_left_out,
-    view_left_out,
+    without_view,
 )
 from viewloom.clinical.variables import Variable
 from viewloom.data.views import Views
@@ -23,13 +23,13 @@ from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.study.held_out import COMMON, ONE_VIEW, HeldOutTests
 from viewloom.study.results import Roles
 from viewloom.study.run.computations import Stages
+from viewloom.study.run.sampled import Assessed
 
 Used = dict[str, tuple[Variable, list[str]]]
 
 
 def held_out_tests(
-    model: KernelMultiviewNMF,
-    views: Views,
+    assessed: Assessed,
     people: pd.DataFrame | None,
     roles: Roles,
     splits: int,
@@ -40,11 +40,9 @@ def held_out_tests(
 
     Parameters
     ----------
-    model : KernelMultiviewNMF
-        Fitted.
-    views : Views
-        As fitted.
+    assessed : Assessed
     people : DataFrame or None
+        All participants of the study.
     roles : Roles
     splits : int
         Random halves for `clinical.split_tests`; 0 for none.
@@ -52,12 +50,13 @@ def held_out_tests(
         What was removed from the views.
     stages : Stages
     """
+    model, views = assessed.estimator, assessed.views
     reason = ONE_VIEW if views.n_views < 2 else COMMON if str(severity).startswith("common") else ""
     if reason:
         return HeldOutTests(reason=reason)
-    used = _used(people, views, roles)
-    units = {f"view {name}": (model, views, name) for name in views.names}
-    found = stages.in_process(len(views)).run("Leaving out views", leave_view_out, units)
+    used = _used(None if people is None else people.iloc[assessed.rows], views, roles)
+    units = {f"view {name}": (model, assessed.labels, views, name) for name in views.names}
+    found = stages.run("Leaving out views", leave_view_out, units)
     ps = stages.run(
         "Leaving out variables",
         leave_variable_out,
@@ -80,9 +79,9 @@ def _used(people: pd.DataFrame | None, views: Views, roles: Roles) -> Used:
     return used_variables(people[names], views, codes)
 
 
-def leave_view_out(model: KernelMultiviewNMF, views: Views, view: str) -> Record:
+def leave_view_out(model: KernelMultiviewNMF, labels: np.ndarray, views: Views, view: str) -> Record:
     """Features of a view between clusters of the others, as a record."""
-    found = view_left_out(model, views, view)
+    found = without_view(model, labels, views, view)
     return {
         "p": found.p.tolist(),
         "effect": found.effect.tolist(),
