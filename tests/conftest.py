@@ -4,9 +4,19 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from hypothesis import HealthCheck, settings
 
 matplotlib.use("Agg")
 sys.path.insert(0, str(Path(__file__).parent))
+
+SHARED = {
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("ci", derandomize=True, database=None, **SHARED)
+settings.register_profile("nightly", **SHARED)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 DEFAULT_DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

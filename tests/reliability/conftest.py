@@ -3,13 +3,11 @@
 ``HYPOTHESIS_PROFILE=nightly`` asks for fifty times as many cases, and other ones every night.
 """
 
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from small import in_name_only, write_small
 from typer.testing import CliRunner
 
@@ -17,15 +15,6 @@ from viewloom.cli.commands import app
 from viewloom.study import report
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "study"))  # bad studies are listed there
-
-SHARED = {
-    "deadline": None,
-    "print_blob": True,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-}
-settings.register_profile("ci", derandomize=True, database=None, **SHARED)
-settings.register_profile("nightly", **SHARED)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")

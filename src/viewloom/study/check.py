@@ -156,15 +156,17 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
     """
     before = input_hashes(study)
     tables = read_tables(study)
+    found, notes = describe(study, tables), tables.notes
     try:
         everyone = join(study, tables)
+        del tables  # as large as the views
         check_unchanged(before, everyone.inputs)
         ready = _prepared(study, everyone)
         later = read_followup(study, ready.data, ready.preparation)
     except StudyError as error:
-        return replace(describe(study, tables), problems=[*error.lines]), None
-    found = describe(study, tables, ready.preparation)
-    found = replace(found, notes=[*found.notes, *visit_notes(later, len(ready.views))])
+        return replace(found, problems=[*error.lines]), None
+    notes = [*notes, *ready.preparation.notes, *visit_notes(later, len(ready.views))]
+    found = replace(found, notes=notes)
     return found, replace(ready, check=found, later=later)
 
 
@@ -229,8 +231,8 @@ def check(study: Study) -> Check:
     return examine(study)[0]
 
 
-def describe(study: Study, tables: Tables, preparation: Preparation | None = None) -> Check:
-    """Describe the tables of the clustered subjects, and their preparation where that succeeded."""
+def describe(study: Study, tables: Tables) -> Check:
+    """Describe the tables of the clustered subjects, which are not prepared yet."""
     selection, tables = tables.selection, tables.clustered
     present = pd.DataFrame(
         {name: among(tables.ids, frame.index) for name, frame in tables.frames.items()}, index=tables.ids
@@ -248,7 +250,7 @@ def describe(study: Study, tables: Tables, preparation: Preparation | None = Non
         sites=sites,
         diagnoses=dict(sorted(Counter(_labels(tables, study, "diagnosis")).items())),
         covariates=_covariates(tables, study),
-        notes=[*tables.notes, *(unprepared if preparation is None else preparation.notes)],
+        notes=[*tables.notes, *unprepared],
         problems=tables.problems,
         groups=pd.DataFrame() if selection is None else selection.groups,
         types=described_types(tables.frames, study.report.min_cell),
