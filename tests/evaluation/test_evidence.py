@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import viewloom as vl
+from viewloom.evaluation import continuum
 from viewloom.evaluation.continuum import consensus_axis
 from viewloom.evaluation.feature_tests import importance_test, permutation_p, without_view
 from viewloom.evaluation.selection import cluster_evidence
@@ -89,6 +91,21 @@ def test_axis_recovers_a_continuum_that_views_share():
     seen = ~np.isnan(X[:, 0])
     expected = np.corrcoef(X[seen, 0], axis.positions[seen])[0, 1]
     assert loadings["x_0"] == pytest.approx(expected)
+
+
+def test_axis_of_very_many_samples_is_estimated_in_some_and_positions_all(monkeypatch):
+    rng = np.random.default_rng(1)
+    stage = rng.uniform(size=300)
+    X = np.outer(stage, [1.0, -1.0, 0.5]) + 0.1 * rng.standard_normal((300, 3))
+    codes = sp.csr_array((rng.random((300, 40)) < np.outer(stage, rng.uniform(size=40))).astype(float))
+    X[::5] = np.nan
+    whole = consensus_axis({"x": X, "codes": codes})
+    monkeypatch.setattr(continuum, "MOST_SAMPLES", 120)
+    some = consensus_axis({"x": X, "codes": codes})
+    assert len(some.positions) == 300
+    assert abs(np.corrcoef(whole.positions, some.positions)[0, 1]) > 0.98
+    assert abs(np.corrcoef(some.positions, stage)[0, 1]) > 0.9
+    assert 0.0 < np.abs(whole.explained - some.explained).max() < 0.1
 
 
 def test_moments_of_permutations_are_exact():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,12 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.drawing import rows_at_most
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
+MOST_SAMPLES = 10_000  # from which the axis is estimated, and whose positions are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +45,8 @@ def consensus_axis(views: Any, model: KernelMultiviewNMF | None = None) -> Conse
     Where samples form a continuum, a position says more than a cluster. It is the first component of
     multiple factor analysis: features are standardised, each view is divided by its largest singular value,
     so that none dominates by its size, and weighted by the model. Samples that lack a view have a position
-    from the others.
+    from the others. Of more than 10,000 samples as many are drawn at random for the axis and the
+    loadings; all have a position.
 
     Parameters
     ----------
@@ -66,12 +70,19 @@ def consensus_axis(views: Any, model: KernelMultiviewNMF | None = None) -> Conse
     weights = np.full(views.n_views, 1.0 / views.n_views) if model is None else model.view_weights_
     if len(weights) != views.n_views:
         raise InputError(f"The model has {len(weights)} views, the data have {views.n_views}.")
-    blocks = [_standardised(X, views.rows(a)) for a, X in enumerate(views.blocks)]
-    scaled = [np.sqrt(w) * Z / max(_largest(Z), 1e-12) for w, Z in zip(weights, blocks, strict=True)]
-    positions = _leading(np.hstack(scaled)) / np.sqrt(np.maximum(views.present @ weights, 1e-12))
+    chosen = rows_at_most(len(views), MOST_SAMPLES, 0)
+    some = views if len(chosen) == len(views) else views[chosen]
+    scales = [
+        _Scale.of(X[some.rows(a)], w) for a, (X, w) in enumerate(zip(some.blocks, weights, strict=True))
+    ]
+    blocks = [
+        scale.apply(X, some.rows(a)) for a, (X, scale) in enumerate(zip(some.blocks, scales, strict=True))
+    ]
+    axis = _axis(np.hstack(blocks))
+    positions = _positions(views, scales, axis) / np.sqrt(np.maximum(views.present @ weights, 1e-12))
     positions = positions - positions.mean()
     positions /= max(float(positions.std()), 1e-12)
-    loadings = [_loadings(Z, positions, views.rows(a)) for a, Z in enumerate(blocks)]
+    loadings = [_loadings(Z, positions[chosen], some.rows(a)) for a, Z in enumerate(blocks)]
     sign = _sign(np.concatenate(loadings))
     return ConsensusAxis(
         pd.Series(sign * positions, index=views.ids, name="position"),
@@ -83,38 +94,59 @@ def consensus_axis(views: Any, model: KernelMultiviewNMF | None = None) -> Conse
     )
 
 
-def _standardised(X: Any, rows: Array) -> Array:
-    """Standardised features of all samples; zeros where a sample lacks the view."""
-    Z = np.zeros(X.shape)
-    part = np.asarray(X[rows].toarray() if sp.issparse(X) else X[rows], dtype=np.float64)
-    part = part - part.mean(axis=0)
-    spread = part.std(axis=0)
-    Z[rows] = part / np.where(spread > 1e-12, spread, 1.0)
-    return Z
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """Standardises the features of a view (d), and divides them by their largest singular value."""
+
+    centre: Array
+    spread: Array
+    factor: float
+
+    @classmethod
+    def of(cls, X: Any, weight: float) -> _Scale:
+        """That of the samples that have the view."""
+        part = _dense(X)
+        spread = part.std(axis=0)
+        spread = np.where(spread > 1e-12, spread, 1.0)
+        unscaled = cls(part.mean(axis=0), spread, 1.0)
+        Z = unscaled.apply(X, np.arange(len(part)))
+        largest = float(np.linalg.norm(Z @ _axis(Z))) if len(Z) else 0.0
+        return cls(unscaled.centre, spread, np.sqrt(weight) / max(largest, 1e-12))
+
+    def apply(self, X: Any, rows: Array) -> Array:
+        """Scaled features of all samples; zeros where a sample lacks the view."""
+        Z = np.zeros(X.shape)
+        Z[rows] = self.factor * (_dense(X[rows]) - self.centre) / self.spread
+        return Z
 
 
-def _largest(Z: Array) -> float:
-    return float(_triple(Z)[1])
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
-def _leading(Z: Array) -> Array:
-    return _triple(Z)[0]
-
-
-def _triple(Z: Array) -> tuple[Array, float]:
-    """The first left singular vector and singular value."""
+def _axis(Z: Array) -> Array:
+    """The first right singular vector."""
     if min(Z.shape) < 3:
-        U, s, _ = np.linalg.svd(Z, full_matrices=False)
-        return U[:, 0], float(s[0])
-    U, s, _ = svds(Z, k=1, v0=np.ones(min(Z.shape)))
-    return U[:, 0], float(s[0])
+        return np.asarray(np.linalg.svd(Z, full_matrices=False)[2][0])
+    return np.asarray(svds(Z, k=1, v0=np.ones(min(Z.shape)))[2][0])
+
+
+def _positions(views: Views, scales: Sequence[_Scale], axis: Array) -> Array:
+    """Positions of all samples along an axis of the scaled features, a block of samples at a time."""
+    parts = np.split(axis, np.cumsum(views.n_features)[:-1])
+    positions = np.zeros(len(views))
+    for start in range(0, len(views), MOST_SAMPLES):
+        block = views[np.arange(start, min(start + MOST_SAMPLES, len(views)))]
+        for a, (scale, part) in enumerate(zip(scales, parts, strict=True)):
+            positions[start : start + len(block)] += scale.apply(block.blocks[a], block.rows(a)) @ part
+    return positions
 
 
 def _loadings(Z: Array, positions: Array, rows: Array) -> Array:
     """Correlation of each feature with the positions, over the samples that have the view."""
-    t = positions[rows] - positions[rows].mean()
-    scale = np.linalg.norm(t) * np.sqrt(len(rows))
-    return np.asarray(Z[rows].T @ t / max(float(scale), 1e-12))
+    t, Z = positions[rows] - positions[rows].mean(), Z[rows]
+    scale = np.linalg.norm(t) * np.linalg.norm(Z, axis=0)
+    return np.asarray(Z.T @ t / np.where(scale > 1e-12, scale, np.inf))
 
 
 def _sign(loadings: Array) -> float:

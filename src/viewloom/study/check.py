@@ -97,7 +97,8 @@ class Prepared:
     ----------
     study : Study
     data : StudyData
-        Of the subjects who are clustered.
+        Of the subjects who are clustered. Its views are as read if severity is removed from them, and else
+        `views`: those of very many subjects are not kept twice.
     check : Check
     preparation : Preparation
         Fitted on the clustered and the reference subjects.
@@ -186,6 +187,7 @@ def _prepared(study: Study, everyone: StudyData) -> Prepared:
     _check_survival(study, data)
     check_sites(study, data.participants)
     check_order(study, data.participants)
+    data = data if preparation.severity else replace(data, views=views)
     others = (None, None) if alone else (together, everyone)
     return Prepared(study, data, _nothing(study), preparation, views, *others)
 

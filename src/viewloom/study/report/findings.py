@@ -184,7 +184,8 @@ def _carriers(results: Results, view: str, names: list[str]) -> Array:
     a = results.views.index(view)
     rows = results.views.rows(a)
     columns = pd.Index(results.views.feature_names[view]).get_indexer(pd.Index(names))
-    block = results.views.blocks[a][rows][:, columns]
+    block = results.views.blocks[a]  # columns first: rows of all columns would be a copy of the view
+    block = block[rows][:, columns] if isinstance(block, MixedBlock) else block[:, columns][rows]
     X = block.toarray() if sp.issparse(block) else np.asarray(numbers(block))
     labels, k = results.model.labels_[rows], results.model.n_clusters
     return np.array([np.bincount(labels[_unusual(x)], minlength=k) for x in X.T]).reshape(len(names), k)

@@ -88,7 +88,8 @@ def severity_share(ready: Prepared, labels: Array) -> SeverityShare:
 def severity_of_features(ready: Prepared, rows: Array) -> Array:
     """The mean of the signed features of some of the clustered subjects, before severity is removed."""
     preparation, data = ready.preparation.without_severity, ready.data.of(rows)
-    views = preparation.transform(data.views, data.participants)
+    removed = bool(ready.preparation.severity)
+    views = preparation.transform(data.views, data.participants) if removed else data.views
     names = measured_views(views, preparation.plan.genotypes)
     controls = _controls(ready, data.participants, views)
     if controls is not None:
