@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 
 def test_a_mixture(folder, monkeypatch):
-    monkeypatch.setattr(statfiles, "_started", without_process)
+    monkeypatch.setattr(statfiles, "started", without_process)
     drafted = draft(folder)
     study = parse_study(drafted.text, folder / "study.toml")
     names = {"clinic_volumes", "memory", "pet", "blood", "csf", "eeg", "genes", "mri"}

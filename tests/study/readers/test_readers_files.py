@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from viewloom.cli import app
 from viewloom.study.errors import StudyError
-from viewloom.study.readers import catalogue, packed, sniff, statfiles, statprocess
+from viewloom.study.readers import catalogue, packed, readerprocess, sniff, statfiles
 from viewloom.study.readers.files import KINDS, kind_of, open_table, parts_of
 from viewloom.study.readers.tables import read_table
 
@@ -113,7 +113,7 @@ class TestEveryKind:
 
     @pytest.mark.parametrize("cut", [0, 3, 0.5, 0.9])
     def test_cut_off(self, tmp_path, name, cut, monkeypatch):
-        monkeypatch.setattr(statfiles, "_started", without_process)
+        monkeypatch.setattr(statfiles, "started", without_process)
         WRITE[name](PLAIN, tmp_path / name)
         path = tmp_path / name
         whole = path.read_bytes()
@@ -146,13 +146,13 @@ class TestCrashes:
     )
     def test_every_end_of_the_process(self, path, script, told, tmp_path, monkeypatch):
         (tmp_path / "script.py").write_text(script)
-        monkeypatch.setattr(statprocess, "__file__", str(tmp_path / "script.py"))
+        monkeypatch.setattr(readerprocess, "__file__", str(tmp_path / "script.py"))
         with pytest.raises(StudyError, match=rf"^t\.sav: {told}"):
             statfiles.load_statfile(path)
 
     def test_the_process_ends_with_the_reader(self, path, tmp_path, monkeypatch):
         (tmp_path / "script.py").write_text("import time; print('{}', flush=True); time.sleep(600)")
-        monkeypatch.setattr(statprocess, "__file__", str(tmp_path / "script.py"))
+        monkeypatch.setattr(readerprocess, "__file__", str(tmp_path / "script.py"))
         with pytest.raises(KeyboardInterrupt), statfiles._answer(path, None):
             raise KeyboardInterrupt
 
@@ -174,7 +174,7 @@ class TestCrashes:
 class TestLabels:
     @pytest.fixture(autouse=True)
     def _fast(self, monkeypatch):
-        monkeypatch.setattr(statfiles, "_started", without_process)
+        monkeypatch.setattr(statfiles, "started", without_process)
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -274,7 +274,7 @@ class TestR:
         path.write_bytes(head + b"".join(symbols) + kind + state + whole(254))
         assert "has no data frame or matrix" in complaint(path)
         monkeypatch.setattr("viewloom.study.readers.rfiles.MOST_CELLS", 10)
-        assert "is not a valid file of R" in complaint(path)
+        assert "has too many texts or other objects" in complaint(path)
 
     def test_dates_and_wide_integers(self):
         from viewloom.study.readers.rfiles import _days, _integer64

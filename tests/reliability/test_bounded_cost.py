@@ -1,0 +1,287 @@
+"""Small files that ask for gigabytes are refused in one line, within two gigabytes of memory."""
+
+import io
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from viewloom.cli import app
+from viewloom.study.errors import StudyError
+from viewloom.study.readers import arrow, rfiles
+from viewloom.study.readers.tables import read_table
+
+openpyxl = pytest.importorskip("openpyxl")
+pyreadstat = pytest.importorskip("pyreadstat")
+pytest.importorskip("python_calamine")
+pytest.importorskip("rdata")
+pytest.importorskip("resource")
+
+ROWS = [["id", "a"], ["x", 1.5], ["y", 2.5]]
+NONE, END, TABLE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD  # sectors of compound files
+LIMITED = """
+import json, resource, sys
+from viewloom.study.errors import StudyError
+from viewloom.study.readers.tables import read_table
+
+resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+told = {}
+for path in sys.argv[1:]:
+    try:
+        read_table(path, id="id")
+        told[path] = "read"
+    except StudyError as error:
+        told[path] = str(error)
+peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps([told, peaks]))
+"""
+
+
+def record(kind, content=b""):
+    """A record of an old workbook."""
+    return struct.pack("<HH", kind, len(content)) + content
+
+
+def text(row, column, cell):
+    return record(0x204, struct.pack("<HHHHB", row, column, 0, len(cell), 0) + cell.encode())
+
+
+def number(row, column, cell):
+    return record(0x203, struct.pack("<HHHd", row, column, 0, cell))
+
+
+CELLS = [(text if isinstance(cell, str) else number)(i, j, cell) for i, row in enumerate(ROWS) for j, cell in
+         enumerate(row)]  # fmt: skip
+
+
+def old_workbook(*more, sheets=1, table_length=1):
+    """An .xls whose sheets all have these cells."""
+    begin = [record(0x809, struct.pack("<HHHHII", 0x600, kind, 0, 0, 0, 0)) for kind in (5, 16)]
+    at = len(begin[0]) + 18 * sheets + 4
+    listed = [record(0x85, struct.pack("<IHBB", at, 0, 6, 0) + b"s%05d" % n) for n in range(sheets)]
+    content = b"".join([begin[0], *listed, record(10), begin[1], *more, *CELLS, record(10)])
+    return compound(content.ljust(4096, b"\0"), table_length)
+
+
+def compound(stream, table_length):
+    """A compound file: header, table of sectors, directory, and the stream of a workbook."""
+    n = -(-len(stream) // 512)
+    following = [TABLE, END, *range(3, n + 2), END]
+    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<5H6x", 0x3E, 3, 0xFFFE, 9, 6)
+    head += struct.pack("<9I", 0, table_length, 1, 0, 4096, END, 0, END, 0)
+    head += struct.pack("<109I", 0, *[NONE] * 108)
+    entries = entry("Root Entry", 5, END, 0, 1) + entry("Workbook", 2, 2, len(stream)) + bytes(256)
+    table = struct.pack("<128I", *following, *[NONE] * (128 - len(following)))
+    return head + table + entries + stream.ljust(512 * n, b"\0")
+
+
+def entry(name, kind, start, size, child=NONE):
+    letters = name.encode("utf-16-le") + b"\0\0"
+    numbers = struct.pack("<HBBIII36xIQ", len(letters), kind, 1, NONE, NONE, child, start, size)
+    return letters.ljust(64, b"\0") + numbers
+
+
+def workbook(change, sheets=1, **parts):
+    """An .xlsx whose sheets are changed as text, with further parts."""
+    book, made, out = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+    for one in [book.active, *(book.create_sheet() for _ in range(sheets - 1))]:
+        for row in ROWS:
+            one.append(row)
+    book.save(made)
+    with zipfile.ZipFile(made) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in source.namelist():
+            content = source.read(name).decode()
+            file.writestr(name, change(content) if f"sheet{sheets}.xml" in name else content)
+        for name, content in parts.items():
+            file.writestr(f"xl/{name}.xml", content)
+    return out.getvalue()
+
+
+def shared_strings(text, count=1):
+    return f'<sst xmlns="x" count="{count}" uniqueCount="{count}"><si><t>{text}</t></si></sst>'
+
+
+def many_cells(content):
+    cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(4, 100_000))
+    return content.replace("</sheetData>", f"{cells}</sheetData>")
+
+
+def far_row(content):
+    """Cells without a place, in rows that have one."""
+    wide = "<c><v>1</v></c>" * 16000
+    rows = f'<row r="4">{wide}</row><row r="1000000"><c><v>1</v></c></row>'
+    return content.replace("</sheetData>", f"{rows}</sheetData>")
+
+
+def integers(*numbers):
+    return struct.pack(f">{len(numbers)}i", *numbers)
+
+
+def of_r(*parts):
+    return b"X\n" + integers(2, 0, 0) + b"".join(parts)
+
+
+def texts_of_r(*texts):
+    return integers(16, len(texts)) + b"".join(integers(0x40009, len(one)) + one for one in texts)
+
+
+def symbol(name):
+    return integers(1, 0x40009, len(name)) + name
+
+
+def open_document(*rows):
+    names = "".join(
+        f' xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"'
+        for one in ("office", "table", "text")
+    )
+    body = f'<office:body><office:spreadsheet><table:table table:name="s">{"".join(rows)}</table:table>'
+    content = (
+        f"<office:document-content{names}>{body}</office:spreadsheet></office:body></office:document-content>"
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        file.writestr("META-INF/manifest.xml", "<manifest:manifest/>")
+        file.writestr("content.xml", content)
+    return out.getvalue()
+
+
+def row_of_document(*texts, times=1):
+    cells = "".join(
+        f'<table:table-cell office:value-type="string"><text:p>{one}</text:p></table:table-cell>'
+        for one in texts
+    )
+    return f'<table:table-row table:number-rows-repeated="{times}">{cells}</table:table-row>'
+
+
+def old_stata(folder):
+    """A .dta with another number of rows in its header."""
+    path = folder / "whole.dta"
+    pyreadstat.write_dta(pd.DataFrame(ROWS[1:], columns=ROWS[0]), path, version=8)
+    content = path.read_bytes()
+    return content[:6] + struct.pack("<i", 2**31 - 1) + content[10:]
+
+
+SPREAD = "memory ran out; it is damaged, or has cells far from the table"
+BOMBS = {  # name of a file -> what it has, and what is told
+    "whole.xls": (old_workbook(), "read"),
+    "far.xls": (old_workbook(number(65535, 65535, 1.0)), SPREAD),
+    "sheets.xls": (old_workbook(number(65535, 255, 1.0), sheets=20), SPREAD),
+    "size.xls": (old_workbook(record(0x200, struct.pack("<IIHHH", 0, NONE, 0, 0xFFFF, 0))), SPREAD),
+    "header.xls": (old_workbook(table_length=NONE), SPREAD),
+    "far.xlsx": (workbook(lambda content: content.replace('r="B3"', 'r="XFD1048576"'), 2), SPREAD),
+    "rows.xlsx": (workbook(far_row), SPREAD),
+    "count.xlsx": (workbook(str, sharedStrings=shared_strings("x", 10**9)), SPREAD),
+    "texts.xlsx": (workbook(many_cells, sharedStrings=shared_strings("z" * 32000)), SPREAD),
+    "texts.ods": (
+        open_document(row_of_document("id", "a"), row_of_document("z" * 30000, "q", times=10**6)),
+        SPREAD,
+    ),
+    "bytecode.rds": (of_r(integers(21, 2**31 - 1, 254, 0)), "is not a valid file of R"),
+    "count.rds": (b"A\n2\n0\n0\n14\n2147483647\n1\n", "is not a valid file of R"),
+    "text.rds": (of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)), "has no data frame or matrix (list)"),
+    "times.rds": (
+        of_r(
+            integers(14 | 0x300, 1), struct.pack(">d", 1),
+            integers(0x402), symbol(b"tsp"), integers(14, 3), struct.pack(">3d", 0, 4e9, 1),
+            integers(0x402), symbol(b"class"), texts_of_r(b"ts"), integers(254),
+        ),
+        "has no data frame or matrix (ndarray)",
+    ),
+    "rows.dta": (old_stata, "memory ran out while it was read"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What is told of each file, and the most memory of this process and of those that it started, in MiB."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, (content, _) in BOMBS.items():
+        (folder / name).write_bytes(content(folder) if callable(content) else content)
+    command = [sys.executable, "-c", LIMITED, *(str(folder / name) for name in BOMBS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    messages, peaks = json.loads(done.stdout)
+    return {path.rpartition("/")[2]: message for path, message in messages.items()}, [k >> 10 for k in peaks]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is one of Linux")
+class TestTwoGigabytes:
+    @pytest.mark.parametrize("name", BOMBS)
+    def test_one_line(self, told, name):
+        message = told[0][name]
+        assert BOMBS[name][1] in message
+        assert "\n" not in message
+
+    def test_memory(self, told):
+        assert max(told[1]) < 1500
+
+    def test_the_command_ends_with_2(self, tmp_path):
+        (tmp_path / "far.xls").write_bytes(BOMBS["far.xls"][0])
+        (tmp_path / "study.toml").write_text(
+            '[views.a]\npath = "far.xls"\nid = "id"\n[model]\nn_clusters = 2\n'
+        )
+        done = CliRunner().invoke(app, ["check", str(tmp_path / "study.toml")])
+        assert done.exit_code == 2
+        assert SPREAD in " ".join(done.output.split())
+
+
+class TestObjectsOfR:
+    def test_too_many(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(rfiles, "MOST_OBJECTS", 50)
+        path = tmp_path / "t.rds"
+        path.write_bytes(of_r(integers(19, 100, *[254] * 100)))
+        with pytest.raises(StudyError, match="has too many texts or other objects"):
+            rfiles.load_rfile(path, None, [])
+
+    def test_equal_texts_are_one_object(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(rfiles, "MOST_OBJECTS", 50)
+        path = tmp_path / "t.rds"
+        path.write_bytes(of_r(texts_of_r(*[b"a", b"b"] * 100)))
+        with pytest.raises(StudyError, match=r"has no data frame or matrix \(ndarray\)"):
+            rfiles.load_rfile(path, None, [])
+
+    def test_texts_of_very_different_lengths(self, tmp_path, monkeypatch):
+        rdata = pytest.importorskip("rdata")
+        frame = pd.DataFrame({"id": ["a", "b"], "note": ["x" * 500, "y"], "a": [1.5, 2.5]})
+        rdata.write_rds(
+            tmp_path / "t.rds", frame.astype({name: pd.StringDtype("python") for name in ("id", "note")})
+        )
+        monkeypatch.setattr(rfiles, "WIDEST", 100)
+        found = rfiles.load_rfile(tmp_path / "t.rds", None, [])
+        assert found["note"].tolist() == frame["note"].tolist()
+        assert found["a"].tolist() == [1.5, 2.5]
+
+
+class TestColumnFiles:
+    """Parquet and Feather, in which equal cells take no space."""
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch):
+        monkeypatch.setattr(arrow, "LARGE", 1 << 16)
+
+    @pytest.mark.parametrize("end", ["parquet", "feather"])
+    @pytest.mark.parametrize("column", ["numbers", "texts"])
+    def test_refused(self, tmp_path, end, column):
+        made = {
+            "numbers": lambda: np.zeros(300_000),
+            "texts": lambda: pd.Categorical.from_codes(np.zeros(5000, dtype=int), ["q" * 2000]),
+        }[column]()
+        path = tmp_path / f"t.{end}"
+        options = {"compression": "zstd"}
+        getattr(pd.DataFrame({"id": made}), f"to_{end}")(path, **options)
+        with pytest.raises(StudyError, match="would take more than 500 times its size in memory"):
+            read_table(path, id="id")
+
+    @pytest.mark.parametrize("end", ["parquet", "feather"])
+    def test_texts_stay_as_they_are(self, tmp_path, end):
+        frame = pd.DataFrame(
+            {"id": ["a", "b", None], "kind": pd.Categorical(["x", "y", "x"]), "a": [1.0, 2.0, 3.0]}
+        )
+        getattr(frame, f"to_{end}")(tmp_path / f"t.{end}")
+        pd.testing.assert_frame_equal(arrow.load_arrow(tmp_path / f"t.{end}"), frame)
