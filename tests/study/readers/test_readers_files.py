@@ -192,6 +192,16 @@ class TestLabels:
         assert people["day"].tolist()[0] == "2020-01-02"
         assert people["site"].isna().tolist() == [False, True, False, False]
 
+    def test_a_column_without_any_value_has_no_levels(self, tmp_path):
+        frame = pd.DataFrame({"id": ["a", "b"], "sex": [1.0, 2.0], "gone": [NAN, NAN]})
+        labels = {"sex": {1: "M", 2: "F"}, "gone": {1: "yes"}}
+        pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_value_labels=labels)
+        assert statfiles.load_statfile(tmp_path / "t.sav").attrs["labelled"] == ["sex"]
+
+    def test_an_encoding_for_a_format_that_has_none(self, tmp_path):
+        WRITE["t.por"](PLAIN, tmp_path / "t.por")
+        assert_array_equal(read_table(tmp_path / "t.por", id="ID", encoding="latin-1"), VALUES)
+
     def test_views_have_levels(self, path):
         frame = read_table(path, id="id", columns=["sex", "mmse"])
         assert frame["sex"].cat.categories.tolist() == ["Male", "Female"]  # in the order of their codes
@@ -277,9 +287,10 @@ class TestR:
         assert "has too many texts or other objects" in complaint(path)
 
     def test_dates_and_wide_integers(self):
-        from viewloom.study.readers.rfiles import _days, _integer64
+        from viewloom.study.readers.rfiles import _days, _integer64, _seconds
 
         assert _days(np.array([0.0, NAN]), {}).astype(str).tolist() == ["1970-01-01T00:00:00", "NaT"]
+        assert _seconds(np.array([1.9999999]), {}).astype(str).tolist() == ["1970-01-01T00:00:02"]
         bits = np.array([5, np.iinfo(np.int64).min]).view(np.float64)
         assert_array_equal(_integer64(bits, {}), [5, NAN])
 
