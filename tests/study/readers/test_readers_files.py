@@ -142,6 +142,7 @@ class TestCrashes:
             ('print(\'{"names": ["id"], "kinds": ["<f8"], "rows": 3}\\nhalf\')', "is damaged"),
             ('print(\'{"names": ["id"], "kinds": ["text"], "rows": 3}\\n[\')', "is damaged"),
             ('print(\'{"error": "MemoryError", "message": ""}\')', "memory ran out"),
+            ('print(\'{"error": "UnicodeDecodeError", "message": ""}\')', "its text cannot be decoded; set"),
         ],
     )
     def test_every_end_of_the_process(self, path, script, told, tmp_path, monkeypatch):
@@ -169,6 +170,34 @@ class TestCrashes:
         assert content.count(lengths) == 1
         path.write_bytes(content.replace(lengths, np.array([0, 3, 6, 2**62]).tobytes()))
         assert complaint(path) == "t.feather: is not a valid Feather file; write it again."
+
+
+class TestOldStata:
+    """A file of Stata 5, made by hand: a double that is missing, and a date by its old format."""
+
+    @pytest.fixture
+    def path(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(statfiles, "started", without_process)
+        names, formats = (b"id", b"a", b"day"), (b"%9s", b"%9.0g", b"%dD_m_Y")
+        head = bytes([105, 2, 1, 0]) + struct.pack("<HI", 3, 2) + bytes(32 + 18)
+        head += bytes([127 + 2]) + b"dl" + b"".join(name.ljust(9, b"\0") for name in names) + bytes(8)
+        head += b"".join(one.ljust(12, b"\0") for one in formats) + bytes(3 * 9 + 3 * 32 + 3)
+        rows = [(b"x", 1.5, 14610), (b"y", 2.0**333, 14611)]
+        path = tmp_path / "t.dta"
+        path.write_bytes(head + b"".join(struct.pack("<2sdi", *row) for row in rows))
+        return path
+
+    def test_values(self, path):
+        assert_array_equal(read_table(path, id="id", columns=["a"]), [[1.5], [NAN]])
+
+    def test_dates(self, path):
+        assert read_table(path, id="id", numeric=False)["day"].tolist() == ["2000-01-01", "2000-01-02"]
+
+    def test_equal_to_pandas(self, path):
+        frame = statfiles.load_statfile(path)
+        independent = pd.read_stata(path)
+        assert_array_equal(frame["a"], independent["a"])
+        assert frame["day"].tolist() == independent["day"].astype(str).tolist()
 
 
 class TestLabels:

@@ -238,6 +238,13 @@ class TestCells:
         assert_array_equal(read_table(path, id="id"), np.array(independent))
 
 
+def test_numbers_as_names(path):
+    frame = read_table(
+        book(path, ["id", "dose", 0.5, 2010], ["x", 1.5, 2.5, 3.5], ["y", 2.5, 3.5, 4.5]), id="id"
+    )
+    assert frame.columns.tolist() == ["dose", "0.5", "2010"]
+
+
 class TestNotesBelow:
     """Below a table of two columns, a long text by itself is a note, and a short one a subject."""
 

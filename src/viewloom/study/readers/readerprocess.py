@@ -25,6 +25,9 @@ from typing import IO, Any
 
 TEXT = "text"  # kind of a column that is no array of numbers
 BASE, MOST_TIMES = 1 << 30, 500  # bytes
+OLD_STATA = bytes([105])  # version of the format, in Stata 5
+OLD_MISSING = 2.0**333
+FIRST_DAY = datetime.date(1960, 1, 1)
 BLOCK = 2000  # rows that are sent at a time
 LENGTH = 8  # bytes of the length of an answer
 
@@ -41,6 +44,8 @@ def answer(out: IO[bytes], path: str, function: str, options: str) -> None:
     """Read a file with pyreadstat and write its content, or the error of the library."""
     try:
         frame, about = getattr(import_module("pyreadstat"), function)(path, **json.loads(options))
+        if function == "read_dta" and not isinstance(frame, dict):
+            frame = _of_old_stata(frame, about, path)
         head = describe(frame, about)
     except Exception as error:
         out.write(_line({"error": type(error).__name__, "message": str(error)}))
@@ -48,6 +53,19 @@ def answer(out: IO[bytes], path: str, function: str, options: str) -> None:
     out.write(_line(head))
     for j, kind in enumerate(head["kinds"]):
         _send(out, frame.iloc[:, j], kind)
+
+
+def _of_old_stata(frame: Any, about: Any, path: str) -> Any:
+    """With missing doubles and dates of formats before 2007, which the library takes for numbers."""
+    with open(path, "rb") as file:
+        if file.read(1) <= OLD_STATA:
+            frame = frame.mask(frame.eq(OLD_MISSING))
+    for name, kind in about.original_variable_types.items():
+        if kind.startswith(("%d", "%-d")) and frame[name].dtype.kind in "iuf":
+            frame[name] = [
+                None if day != day else FIRST_DAY + datetime.timedelta(int(day)) for day in frame[name]
+            ]
+    return frame
 
 
 def describe(frame: Any, about: Any) -> dict[str, Any]:

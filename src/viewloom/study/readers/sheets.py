@@ -259,7 +259,7 @@ def _names_above(filled: np.ndarray, text: np.ndarray, at: int) -> int | None:
 
 def _names(top: list[Cells], at: int, merged: Merged) -> list[str]:
     """Names of the columns; where some are equal, with the merged heading above them."""
-    names = [_text(cell, ".") or "" for cell in top[at]]
+    names = [_name(cell) for cell in top[at]]
     names += [""] * (max(map(len, top)) - len(names))
     if len({name for name in names if name}) < len(list(filter(None, names))):
         for (r0, c0), (r1, c1) in merged:
@@ -268,6 +268,16 @@ def _names(top: list[Cells], at: int, merged: Merged) -> list[str]:
                 for j in range(c0, min(c1, len(names) - 1) + 1):
                     names[j] = f"{heading} {names[j]}" if heading and names[j] else names[j]
     return names
+
+
+def _name(cell: Any) -> str:
+    """A cell of the header.
+
+    >>> _name(0.5), _name(2010.0), _name(" a ")
+    ('0.5', '2010', 'a')
+    """
+    whole = isinstance(cell, float) and cell.is_integer()
+    return repr(cell) if isinstance(cell, float) and not whole else _text(cell, ".") or ""
 
 
 def _blocks(start: list[Cells], rows: Iterator[Cells], merged: Merged, first: int) -> Iterator[list[Cells]]:

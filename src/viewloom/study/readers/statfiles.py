@@ -153,7 +153,7 @@ def _refused(path: Path, program: str, error: str, message: str) -> str:
         return f"{path.name}: {NO_MEMORY}"
     if error == "OverflowError":
         return f"{path.name}: has dates after the year 9999; correct them."
-    if "encoding" in message.lower() or "convert" in message.lower():
+    if error == "UnicodeDecodeError" or "encoding" in message.lower() or "convert" in message.lower():
         return f"{path.name}: its text cannot be decoded; set encoding, such as 'cp1252' or 'utf-8'."
     return f"{path.name}: is not a valid file of {program} ({error}); save it again."
 
