@@ -289,7 +289,7 @@ def _cell_files(end: str) -> Iterator[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"t{end}")
         writers[end](path)
-        yield from (bytes([at]) + path.read_bytes() for at in range(3))
+        yield from (bytes([at]) + path.read_bytes() for at in range(4))
 
 
 def _workbook(frame: pd.DataFrame, path: Path) -> None:

@@ -377,7 +377,7 @@ TARGETS: Mapping[str, Target] = {
     "ods": Target(cells_by("t.ods", CELLS)),
     "sav": Target(cells_by("t.sav", CELLS)),
     "zsav": Target(cells_by("t.zsav", CELLS)),
-    "por": Target(cells_by("t.por", [{**options, "id": "ID"} for options in CELLS])),
+    "por": Target(cells_by("t.por", [{"id": "ID"}, {"id": "ID", "numeric": False}])),
     "dta": Target(cells_by("t.dta", CELLS)),
     "sas7bdat": Target(cells_by("t.sas7bdat", CELLS)),
     "xpt": Target(cells_by("t.xpt", CELLS)),
