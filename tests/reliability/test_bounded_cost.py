@@ -1,10 +1,12 @@
 """Small files that ask for gigabytes are refused in one line, within two gigabytes of memory."""
 
+import gzip
 import io
 import json
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -16,7 +18,9 @@ from typer.testing import CliRunner
 from viewloom.cli import app
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import arrow, rfiles
+from viewloom.study.readers.genotypes import scores
 from viewloom.study.readers.tables import read_table
+from viewloom.study.readers.workbooks import check_workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 pyreadstat = pytest.importorskip("pyreadstat")
@@ -241,3 +245,35 @@ class TestColumnFiles:
         )
         getattr(frame, f"to_{end}")(tmp_path / f"t.{end}")
         pd.testing.assert_frame_equal(arrow.load_arrow(tmp_path / f"t.{end}"), frame)
+
+
+def test_a_part_of_a_workbook_that_is_longer_than_the_file(tmp_path):
+    content = workbook(str)
+    at = content.index(b"PK\1\2")  # the first entry of the directory
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(content[: at + 20] + struct.pack("<I", 2**31 - 1) + content[at + 24 :])
+    with pytest.raises(StudyError, match="is not a valid workbook"):
+        check_workbook(path)
+
+
+class TestWeights:
+    """Files of weights of a score, which may be large."""
+
+    @pytest.fixture(params=[".txt", ".txt.gz"])
+    def path(self, tmp_path, request):
+        text, path = b"rsID\teffect_allele\teffect_weight\nrs1\tA\t0.5\n", tmp_path / f"w{request.param}"
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+        return path
+
+    def test_a_small_one_takes_little_memory(self, path):
+        tracemalloc.start()
+        try:
+            scores.load_weights(path)
+            assert tracemalloc.get_traced_memory()[1] < 1 << 26
+        finally:
+            tracemalloc.stop()
+
+    def test_too_large(self, path, monkeypatch):
+        monkeypatch.setattr(scores, "LARGEST", 20)
+        with pytest.raises(StudyError, match="larger than 0 MiB; use fewer variants"):
+            scores.load_weights(path)
