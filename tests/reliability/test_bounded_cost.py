@@ -240,11 +240,17 @@ class TestColumnFiles:
 
     @pytest.mark.parametrize("end", ["parquet", "feather"])
     def test_texts_stay_as_they_are(self, tmp_path, end):
-        frame = pd.DataFrame(
-            {"id": ["a", "b", None], "kind": pd.Categorical(["x", "y", "x"]), "a": [1.0, 2.0, 3.0]}
-        )
+        kinds = pd.Categorical(["x", "y", "x"])
+        frame = pd.DataFrame({"id": ["a", "b", None], "kind": kinds, "a": [1.0, 2.0, 3.0]})
         getattr(frame, f"to_{end}")(tmp_path / f"t.{end}")
         pd.testing.assert_frame_equal(arrow.load_arrow(tmp_path / f"t.{end}"), frame)
+
+    @pytest.mark.parametrize("end", ["parquet", "feather"])
+    def test_lists_of_texts(self, tmp_path, end):
+        frame = pd.DataFrame({"id": ["a", "b"], "words": [["x", "y"], ["z"]]})
+        getattr(frame, f"to_{end}")(tmp_path / f"t.{end}")
+        found = arrow.load_arrow(tmp_path / f"t.{end}")
+        assert [list(words) for words in found["words"]] == [["x", "y"], ["z"]]
 
 
 def test_a_part_of_a_workbook_that_is_longer_than_the_file(tmp_path):

@@ -76,8 +76,8 @@ def _check_size(path: Path, size: int) -> None:
 
 def _text_size(column: Any) -> int:
     """Bytes of texts that are stored once, if each cell had its own."""
-    compute = import_module("pyarrow.compute")
-    if not _is_text(getattr(column.type, "value_type", None)):
+    compute, types = import_module("pyarrow.compute"), import_module("pyarrow.types")
+    if not types.is_dictionary(column.type) or not _is_text(column.type.value_type):
         return 0
     lengths = (compute.take(compute.binary_length(part.dictionary), part.indices) for part in column.chunks)
     return sum(compute.sum(found).as_py() or 0 for found in lengths)
@@ -85,7 +85,7 @@ def _text_size(column: Any) -> int:
 
 def _is_text(kind: Any) -> bool:
     types = import_module("pyarrow.types")
-    return kind is not None and (types.is_string(kind) or types.is_large_string(kind))
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def header_of(path: Path) -> list[str]:
