@@ -4,13 +4,13 @@ import io
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from viewloom.study.readers import statprocess
+from viewloom.study.readers import readerprocess
 
 
 @contextmanager
-def without_process(command):
-    """What `statprocess` writes; put in place of `statfiles._started`."""
+def without_process(kind, path, *arguments):
+    """What `readerprocess` writes; put in place of `statfiles.started`."""
     out = io.BytesIO()
-    statprocess.answer(out, *command[3:])
+    readerprocess.KINDS[kind](out, str(path), *arguments)
     out.seek(0)
     yield SimpleNamespace(stdout=out, wait=lambda: 0)

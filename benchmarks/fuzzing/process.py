@@ -109,8 +109,10 @@ def fuzz(name: str, seconds: float, work: Path, status: Path) -> None:
         targets = import_module("fuzzing.targets")
         for module in ("viewloom.study.report", "viewloom.models.kernel_nmf", "viewloom.models.baselines"):
             import_module(module)  # what is otherwise imported when it is needed
+    from fuzzing.forked import fork_readers
     from fuzzing.mutations import MUTATIONS
 
+    fork_readers()
     target, folder = targets.TARGETS[name], scratch()
     recorder = Recorder(name, seconds, work / "found" / name, status)
     run = partial(targets.attempt, target, folder=folder)

@@ -279,6 +279,8 @@ def _cell_files(end: str) -> Iterator[bytes]:
         ".xls": lambda path: _old_workbook(frame, path),
         ".ods": lambda path: frame.to_excel(path, index=False, engine="odf"),
         ".sav": lambda path: pyreadstat.write_sav(frame, path, missing_ranges={"a": [3]}, **labels),
+        ".zsav": lambda path: pyreadstat.write_sav(frame, path, compress=True, **labels),
+        ".por": lambda path: pyreadstat.write_por(frame, path),
         ".dta": lambda path: pyreadstat.write_dta(frame, path, **labels),
         ".xpt": lambda path: pyreadstat.write_xport(frame, path),
         ".rds": lambda path: _r(path, frame),
@@ -287,7 +289,7 @@ def _cell_files(end: str) -> Iterator[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"t{end}")
         writers[end](path)
-        yield from (bytes([at]) + path.read_bytes() for at in range(3))
+        yield from (bytes([at]) + path.read_bytes() for at in range(4))
 
 
 def _workbook(frame: pd.DataFrame, path: Path) -> None:
@@ -485,7 +487,10 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "xls": lambda: cell_files(".xls"),
     "ods": lambda: cell_files(".ods"),
     "sav": lambda: cell_files(".sav"),
+    "zsav": lambda: cell_files(".zsav"),
+    "por": lambda: cell_files(".por"),
     "dta": lambda: cell_files(".dta"),
+    "sas7bdat": lambda: iter([]),  # only SAS writes them: put some into the corpus of the working folder
     "xpt": lambda: cell_files(".xpt"),
     "rds": lambda: cell_files(".rds"),
     "rdata": lambda: cell_files(".RData"),

@@ -265,7 +265,10 @@ def _sites(check: Check) -> Table:
 def _overlaps(check: Check) -> Table:
     """Combinations of views with their counts as bars."""
     names = [str(name) for name in check.views.index]
-    table = table_of("Subjects by available views", *names, "", "subjects", text=len(names) + 1)
+    numbered = sum(len(name) + 2 for name in names) + len("subjects") > console.width
+    heads = [str(number) for number in range(1, len(names) + 1)] if numbered else names
+    title = "Subjects by available views" + ", numbered in their order above" * numbered
+    table = table_of(title, *heads, "", "subjects", text=len(names) + 1)
     shown = check.overlaps.iloc[:MOST_PATTERNS]
     for pattern, count in zip(shown.index, shown, strict=True):
         dots = ["●" if has else "[dim]·[/dim]" for has in pattern]

@@ -7,8 +7,6 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 PLAIN = {
@@ -99,21 +97,3 @@ def encodes(text: str, stream: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-@contextmanager
-def silent_errors() -> Iterator[None]:
-    """Drop what libraries write to the stream of errors themselves, such as the panics of Rust."""
-    try:
-        kept = os.dup(2)
-    except OSError:  # closed
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -4,10 +4,11 @@ import foreign_files as foreign
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
-from viewloom import KernelMultiviewNMF
-from viewloom.study.check import check, examine
-from viewloom.study.config.toml import parse_study
+from viewloom.cli import app
+from viewloom.study.check import check
+from viewloom.study.config.toml import parse_study, read_study
 from viewloom.study.drafting.draft import draft
 
 N = 24
@@ -60,8 +61,18 @@ def mixture(tmp_path, monkeypatch):
     return folder
 
 
-def test_ten_formats_in_one_folder(mixture):
-    study = drafted(mixture)
+def run(*arguments):
+    """The output of a command that succeeds."""
+    done = CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "80"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_ten_formats_in_one_folder(mixture, monkeypatch):
+    """By the commands of a newcomer, with a fit that does little."""
+    path = mixture / "study.toml"
+    told = run("init", mixture)
+    study = read_study(path)
     formats = {view.format for view in study.views.values()} | {study.participants.format}
     assert formats == {
         "adni-pet", "bids", "caps", "cat12", "clinica-merge", "fdg", "freesurfer", "muse", "nifti", "table",
@@ -69,11 +80,18 @@ def test_ten_formats_in_one_folder(mixture):
     assert study.participants.diagnosis == "group"
     pet = {view.visit for view in study.views.values() if view.format == "adni-pet"}
     assert pet == {"bl", "first"}
-    found, ready = examine(study)  # the same steps as those of `fit`
-    assert not found.problems
-    model = KernelMultiviewNMF(**study.model.settings).fit(ready.views)
-    assert len(set(model.labels_)) == 3
-    assert len(model.view_weights_) == 12
+    assert len(study.views) == 12
+    assert all(f"view '{name}'" in " ".join(told.split()) for name in study.views)
+    told = run("check", path)
+    assert "24 subjects" in told
+    assert "Subjects by available views, numbered in their order above" in told  # 12 names are too wide
+    monkeypatch.setattr("viewloom.study.run.computations.REFITS", 2)
+    monkeypatch.setattr("viewloom.study.run.analysis.feature_q", lambda *_: {})
+    path.write_text(path.read_text().replace("seed = 0", "seed = 0\nmax_iter = 2"))
+    run("fit", path, "--twins", 0, "--splits", 0, "--jobs", 1, "--quiet")
+    labels = pd.read_csv(mixture / "study-results" / "labels.csv")
+    assert len(labels) == N
+    assert len(pd.read_csv(mixture / "study-results" / "weights.csv")) == 12
 
 
 def test_a_folder_of_clinica_has_a_view_per_pipeline(tmp_path):

@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 
 def test_a_mixture(folder, monkeypatch):
-    monkeypatch.setattr(statfiles, "_started", without_process)
+    monkeypatch.setattr(statfiles, "started", without_process)
     drafted = draft(folder)
     study = parse_study(drafted.text, folder / "study.toml")
     names = {"clinic_volumes", "memory", "pet", "blood", "csf", "eeg", "genes", "mri"}
@@ -54,6 +54,9 @@ def test_a_mixture(folder, monkeypatch):
     assert study.participants.sheet == "participants"
     assert study.views["mri"].id.column == "scan"
     assert study.views["mri"].visit == "first"
+    assert any(
+        f"view 'mri'; {N} subjects in {2 * N} rows, 3 numeric columns" in line for line in drafted.used
+    )
     assert any(f"ids by a pattern: {N} of {N} subjects are in other tables" in line for line in drafted.used)
     found = check(study)
     assert not found.problems

@@ -148,6 +148,23 @@ class TestCodes:
         assert_array_equal(matrix_of(found).toarray(), [[0, 1, 1], [0, 0, 1], [0, 0, 0], [1, 0, 0]])
         assert "1 row with a code that the subject has already" in str(found.attrs["notes"][0])
 
+    def test_ids_in_order_of_appearance_across_blocks(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("viewloom.study.readers.codes.ROWS", 3)
+        rows = [("10", "B"), ("007", "A"), ("10", "A"), (" 2", "A"), ("007", "B"), ("2", "C"), ("10", "B")]
+        path = write(pd.DataFrame(rows, columns=["eid", "icd"]), tmp_path / "t.csv")
+        found = read_codes(path, id="eid", code="icd")
+        assert found.index.tolist() == ["10", "007", "2"]
+        assert_array_equal(matrix_of(found).toarray(), [[1, 1, 0], [1, 1, 0], [1, 0, 1]])
+
+    def test_wrong_ids_are_counted_by_rows(self, tmp_path):
+        rows = [("1", "A"), ("2.5E+04", "A"), ("2.5E+04", "B"), (None, None)]
+        path = write(pd.DataFrame(rows, columns=["eid", "icd"]), tmp_path / "t.csv")
+        with pytest.raises(StudyError, match="column 'eid' has 2 ids that look like"):
+            read_codes(path, id="eid", code="icd")
+        path = write(pd.DataFrame([*rows[::2], (None, "C")], columns=["eid", "icd"]), tmp_path / "t.csv")
+        with pytest.raises(StudyError, match="has no id in 1 of 3 rows"):
+            read_codes(path, id="eid", code="icd")
+
     def test_digits_and_patterns(self, path):
         found = read_codes(path, id="eid", code="icd", digits=3, exclude=["I*"])
         assert list(found.columns) == ["E11"]

@@ -273,6 +273,9 @@ class TestMuse:
         without = foreign.muse(["a", "b"]).rename(columns={"MRID": "ID"}).drop(columns="702")
         assert sniff(save(without, "o.csv")) == "table"
 
+    def test_a_few_plain_numbers_are_no_regions(self, save):
+        assert sniff(save(foreign.muse(["a", "b"]).iloc[:, :20])) == "table"
+
     def test_lesions_in_regions(self, save):
         path = save(foreign.muse(["a", "b"], "DL_WMLS_Volume_"))
         assert sniff(path) == "muse"

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from viewloom.cli import app
 from viewloom.study.errors import StudyError
-from viewloom.study.readers import catalogue, packed, sniff, statfiles, statprocess
+from viewloom.study.readers import catalogue, packed, readerprocess, sniff, statfiles
 from viewloom.study.readers.files import KINDS, kind_of, open_table, parts_of
 from viewloom.study.readers.tables import read_table
 
@@ -113,7 +113,7 @@ class TestEveryKind:
 
     @pytest.mark.parametrize("cut", [0, 3, 0.5, 0.9])
     def test_cut_off(self, tmp_path, name, cut, monkeypatch):
-        monkeypatch.setattr(statfiles, "_started", without_process)
+        monkeypatch.setattr(statfiles, "started", without_process)
         WRITE[name](PLAIN, tmp_path / name)
         path = tmp_path / name
         whole = path.read_bytes()
@@ -142,17 +142,18 @@ class TestCrashes:
             ('print(\'{"names": ["id"], "kinds": ["<f8"], "rows": 3}\\nhalf\')', "is damaged"),
             ('print(\'{"names": ["id"], "kinds": ["text"], "rows": 3}\\n[\')', "is damaged"),
             ('print(\'{"error": "MemoryError", "message": ""}\')', "memory ran out"),
+            ('print(\'{"error": "UnicodeDecodeError", "message": ""}\')', "its text cannot be decoded; set"),
         ],
     )
     def test_every_end_of_the_process(self, path, script, told, tmp_path, monkeypatch):
         (tmp_path / "script.py").write_text(script)
-        monkeypatch.setattr(statprocess, "__file__", str(tmp_path / "script.py"))
+        monkeypatch.setattr(readerprocess, "__file__", str(tmp_path / "script.py"))
         with pytest.raises(StudyError, match=rf"^t\.sav: {told}"):
             statfiles.load_statfile(path)
 
     def test_the_process_ends_with_the_reader(self, path, tmp_path, monkeypatch):
         (tmp_path / "script.py").write_text("import time; print('{}', flush=True); time.sleep(600)")
-        monkeypatch.setattr(statprocess, "__file__", str(tmp_path / "script.py"))
+        monkeypatch.setattr(readerprocess, "__file__", str(tmp_path / "script.py"))
         with pytest.raises(KeyboardInterrupt), statfiles._answer(path, None):
             raise KeyboardInterrupt
 
@@ -171,10 +172,38 @@ class TestCrashes:
         assert complaint(path) == "t.feather: is not a valid Feather file; write it again."
 
 
+class TestOldStata:
+    """A file of Stata 5, made by hand: a double that is missing, and a date by its old format."""
+
+    @pytest.fixture
+    def path(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(statfiles, "started", without_process)
+        names, formats = (b"id", b"a", b"day"), (b"%9s", b"%9.0g", b"%dD_m_Y")
+        head = bytes([105, 2, 1, 0]) + struct.pack("<HI", 3, 2) + bytes(32 + 18)
+        head += bytes([127 + 2]) + b"dl" + b"".join(name.ljust(9, b"\0") for name in names) + bytes(8)
+        head += b"".join(one.ljust(12, b"\0") for one in formats) + bytes(3 * 9 + 3 * 32 + 3)
+        rows = [(b"x", 1.5, 14610), (b"y", 2.0**333, 14611)]
+        path = tmp_path / "t.dta"
+        path.write_bytes(head + b"".join(struct.pack("<2sdi", *row) for row in rows))
+        return path
+
+    def test_values(self, path):
+        assert_array_equal(read_table(path, id="id", columns=["a"]), [[1.5], [NAN]])
+
+    def test_dates(self, path):
+        assert read_table(path, id="id", numeric=False)["day"].tolist() == ["2000-01-01", "2000-01-02"]
+
+    def test_equal_to_pandas(self, path):
+        frame = statfiles.load_statfile(path)
+        independent = pd.read_stata(path)
+        assert_array_equal(frame["a"], independent["a"])
+        assert frame["day"].tolist() == independent["day"].astype(str).tolist()
+
+
 class TestLabels:
     @pytest.fixture(autouse=True)
     def _fast(self, monkeypatch):
-        monkeypatch.setattr(statfiles, "_started", without_process)
+        monkeypatch.setattr(statfiles, "started", without_process)
 
     @pytest.fixture
     def path(self, tmp_path):
@@ -191,6 +220,16 @@ class TestLabels:
         assert_array_equal(people["mmse"], [28, NAN, NAN, 20])  # labels of a few values only
         assert people["day"].tolist()[0] == "2020-01-02"
         assert people["site"].isna().tolist() == [False, True, False, False]
+
+    def test_a_column_without_any_value_has_no_levels(self, tmp_path):
+        frame = pd.DataFrame({"id": ["a", "b"], "sex": [1.0, 2.0], "gone": [NAN, NAN]})
+        labels = {"sex": {1: "M", 2: "F"}, "gone": {1: "yes"}}
+        pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_value_labels=labels)
+        assert statfiles.load_statfile(tmp_path / "t.sav").attrs["labelled"] == ["sex"]
+
+    def test_an_encoding_for_a_format_that_has_none(self, tmp_path):
+        WRITE["t.por"](PLAIN, tmp_path / "t.por")
+        assert_array_equal(read_table(tmp_path / "t.por", id="ID", encoding="latin-1"), VALUES)
 
     def test_views_have_levels(self, path):
         frame = read_table(path, id="id", columns=["sex", "mmse"])
@@ -274,12 +313,13 @@ class TestR:
         path.write_bytes(head + b"".join(symbols) + kind + state + whole(254))
         assert "has no data frame or matrix" in complaint(path)
         monkeypatch.setattr("viewloom.study.readers.rfiles.MOST_CELLS", 10)
-        assert "is not a valid file of R" in complaint(path)
+        assert "has too many texts or other objects" in complaint(path)
 
     def test_dates_and_wide_integers(self):
-        from viewloom.study.readers.rfiles import _days, _integer64
+        from viewloom.study.readers.rfiles import _days, _integer64, _seconds
 
         assert _days(np.array([0.0, NAN]), {}).astype(str).tolist() == ["1970-01-01T00:00:00", "NaT"]
+        assert _seconds(np.array([1.9999999]), {}).astype(str).tolist() == ["1970-01-01T00:00:02"]
         bits = np.array([5, np.iinfo(np.int64).min]).view(np.float64)
         assert_array_equal(_integer64(bits, {}), [5, NAN])
 

@@ -116,6 +116,15 @@ def test_voxels_that_are_not_finite_do_not_count(folder, atlas):
     assert np.isnan(frame.loc["sub-01", "top"])
 
 
+def test_a_region_that_is_mostly_not_covered_is_missing(folder, atlas):
+    labels = loaded(atlas["atlas_image"])
+    values = loaded(folder / "sub-01.nii.gz")
+    left = np.argwhere(labels == 1)
+    values[tuple(left[: 1 + len(left) // 2].T)] = np.nan
+    rewritten(folder / "sub-01.nii.gz", lambda _, affine: (values, affine))
+    assert read_maps(folder, **atlas).isna().loc["sub-01"].tolist() == [True, False, False]
+
+
 def test_cached_values_are_those_of_the_content(folder, atlas, monkeypatch, tmp_path):
     first = read_maps(folder, **atlas)
     cached = list((tmp_path / "cache").rglob("*.npy"))

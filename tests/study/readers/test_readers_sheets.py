@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from noted import texts
 from numpy.testing import assert_array_equal
+from old_workbooks import old_workbook
 
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import FORMATS, sniff, workbooks
@@ -237,19 +238,40 @@ class TestCells:
         assert_array_equal(read_table(path, id="id"), np.array(independent))
 
 
+def test_numbers_as_names(path):
+    frame = read_table(
+        book(path, ["id", "dose", 0.5, 2010], ["x", 1.5, 2.5, 3.5], ["y", 2.5, 3.5, 4.5]), id="id"
+    )
+    assert frame.columns.tolist() == ["dose", "0.5", "2010"]
+
+
+class TestNotesBelow:
+    """Below a table of two columns, a long text by itself is a note, and a short one a subject."""
+
+    def test_a_long_one(self, path):
+        frame = read_table(
+            book(path, ["id", "a"], ["x", 1.5], ["y", 2.5], ["Source: records of the clinic"]), id="id"
+        )
+        assert frame.index.tolist() == ["x", "y"]
+
+    def test_a_short_one(self, path):
+        frame = read_table(book(path, ["id", "a"], ["x", 1.5], ["y", 2.5], ["z"]), id="id")
+        assert frame.index.tolist() == ["x", "y", "z"]
+
+
 class TestOtherPrograms:
     def test_xls(self, tmp_path, monkeypatch):
-        xlwt = pytest.importorskip("xlwt")
-        made = xlwt.Workbook()
-        sheet = made.add_sheet("one")
-        for i, row in enumerate(ROWS):
-            for j, cell in enumerate(row):
-                sheet.write(i + 1, j + 1, cell) if cell is not None else None
-        made.save(str(tmp_path / "t.xls"))
-        assert_array_equal(read_table(tmp_path / "t.xls", id="id"), [[1.5, 2], [2.5, NAN], [3.5, 4]])
+        path = tmp_path / "t.xls"
+        path.write_bytes(old_workbook(ROWS))
+        assert_array_equal(read_table(path, id="id"), [[1.5, 2], [2.5, NAN], [3.5, 4]])
         monkeypatch.setattr("viewloom.study.readers.sheets.OLD_COLUMNS", 2)
-        with pytest.raises(StudyError, match="is not a valid workbook"):
-            read_table(tmp_path / "t.xls", id="id")
+        assert "is not a valid workbook" in complaint(path)
+
+    def test_xls_with_letters_of_two_bytes(self, tmp_path):
+        wide = [["i\0d\0", "a\0"], ["x\0", 1.5], ["y\0", 2.5]]
+        path = tmp_path / "t.xls"
+        path.write_bytes(old_workbook(wide))
+        assert read_table(path, id="id")["a"].to_dict() == {"x": 1.5, "y": 2.5}
 
     def test_ods(self, tmp_path):
         rows = [odf_row("id", "a", "b"), odf_row("x", 1.5, 2.0), odf_row("y", 2.5, 3.0)]
@@ -315,6 +337,10 @@ class TestRefused:
         part = "xl/worksheets/sheet1.xml"
         changed(book(path, *ROWS), part, lambda text: text.replace('r="C4"', 'r="XFD1048576"'))
         assert "spread over an area of 17179869184; delete stray cells" in complaint(path)
+
+    def test_a_large_area_that_is_filled_is_read(self, path, monkeypatch):
+        monkeypatch.setattr(workbooks, "MOST_CELLS", 4)
+        assert len(read_table(book(path, *ROWS), id="id")) == 3
 
     def test_repeated_cells_of_open_document(self, tmp_path):
         times = 'table:number-columns-repeated="16384"'

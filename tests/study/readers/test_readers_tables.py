@@ -347,6 +347,11 @@ class TestLong:
         assert frame.loc["2", "Angular_Left"] == 1.2
         assert "1 row of another visit left out" in texts(frame.attrs["notes"])
 
+    def test_a_missing_value_beside_a_known_one_is_no_second_value(self, write):
+        path = write("s,roi,v\na,x,\na,x,1.5\nb,x,2\n")
+        frame = read_long(path, id="s", name="roi", value="v")
+        assert_array_equal(frame, [[1.5], [2.0]])
+
     def test_missing_measurements(self, write):
         path = write("s;roi;v\na;x;1,5\na;y;-1\nb;x;\nb;y;2\nc;x;-1\n")
         frame = read_long(path, id="s", name="roi", value="v", missing_codes=[-1])

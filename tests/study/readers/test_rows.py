@@ -148,6 +148,24 @@ class TestConditions:
             assert truth.no.tolist() == [one is False for one in expected]
 
 
+class TestWordsOfTruth:
+    """TRUE and FALSE, which pandas reads as booleans, are compared as the file has them."""
+
+    @pytest.fixture(params=["TRUE", ""], ids=["complete", "missing"])
+    def path(self, tmp_path, request):
+        (tmp_path / "t.csv").write_text(f"id,usable,x\na,TRUE,1\nb,FALSE,2\nc,{request.param},3\n")
+        return tmp_path / "t.csv"
+
+    @pytest.mark.parametrize("numeric", [True, False])
+    def test_a_condition(self, path, numeric):
+        assert kept(path, "usable == 'FALSE'", numeric=numeric) == ["b"]
+
+    def test_missing_codes_of_participants(self, path):
+        people = read_table(path, id="id", numeric=False, missing_codes=["FALSE"])
+        assert people["usable"].tolist()[0] == 1.0
+        assert people["usable"].isna().tolist()[1]
+
+
 class TestRename:
     def test_all_keys_use_the_new_names(self, path):
         rename = {"id": "subject", "Mini mental": "mmse"}

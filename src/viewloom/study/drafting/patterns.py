@@ -11,6 +11,7 @@ from viewloom.study import readers
 from viewloom.study.drafting.found import Candidate
 from viewloom.study.ids import VISIT, canonical_ids, extracted
 from viewloom.study.readers.visits import FIRST
+from viewloom.study.wording import counted
 
 LEAST = 0.5  # share of the subjects of the smaller table that must meet
 PATTERNS = (  # the most specific first
@@ -81,6 +82,10 @@ def _set(view: Candidate, others: set[str], match: str) -> None:
     settings: dict[str, Any] = {"id": {**column, "pattern": pattern}}
     if len(ids) < len(view.ids):
         settings["visit"] = FIRST
+        rows = f"{counted(len(ids), 'subject')} in {len(view.ids)} rows"
+        view.remarks = [
+            remark.replace(f"{counted(len(view.ids), 'subject')}", rows, 1) for remark in view.remarks
+        ]
     view.settings = {**view.settings, **settings}
     view.ids = ids
     view.remarks.append(

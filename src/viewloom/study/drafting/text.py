@@ -196,7 +196,7 @@ impute = "median"  # or "knn"
 # harmonise = "combat"  # between sites
 
 [model]
-n_clusters = {plan.n_clusters}
+n_clusters = {plan.n_clusters}  # `viewloom fit --choose-k` estimates it
 seed = 0
 
 [ids]

@@ -12,19 +12,25 @@ import pandas as pd
 
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.readers.packed import MOST_TIMES
 
+LARGE = 1 << 30  # bytes of memory from which they are compared with the size of the file
 PARQUET, FEATHER = (".parquet", ".pq"), (".feather", ".arrow")
 
 
 def load_arrow(path: Path) -> pd.DataFrame:
     """The table of a Parquet or Feather file; a named index becomes a column."""
     kind = _check(path)
+    if kind == "Parquet":
+        shape_of(path)
     try:
         table = _table(path, kind)
-        table.validate(full=True)  # lengths and text, which would crash or fail when they are used
-        frame = table.to_pandas()
+        _check_size(path, sum(map(_text_size, table.columns)))
+        frame = table.cast(_schema(path, kind)).to_pandas()
         named = [name for name in frame.index.names if name is not None]
         frame = frame.reset_index(level=named) if named else frame
+    except StudyError:
+        raise
     except Exception:  # of pyarrow, and of pandas for invalid metadata; the message may quote data
         raise StudyError(f"{path.name}: is not a valid {kind} file; write it again.") from None
     return frame.set_axis(frame.columns.astype(str), axis=1)
@@ -45,13 +51,41 @@ def load_blocks(path: Path, columns: Collection[str], rows: int) -> Iterator[pd.
 
 
 def shape_of(path: Path) -> tuple[int, int]:
-    """Number of rows and columns of a Parquet file, without reading the data."""
+    """Number of rows and columns of a Parquet file, without reading the data.
+
+    Equal cells take no space, so that a small file may have more cells than there is memory: it is refused.
+    """
     kind = _check(path)
     try:
         found = import_module("pyarrow.parquet").read_metadata(path)
-        return int(found.num_rows), int(found.num_columns)
+        rows, columns = int(found.num_rows), int(found.num_columns)
     except Exception:  # of pyarrow
         raise StudyError(f"{path.name}: is not a valid {kind} file; write it again.") from None
+    _check_size(path, 8 * rows * columns)
+    return rows, columns
+
+
+def _check_size(path: Path, size: int) -> None:
+    """Refuse a file whose content has so many bytes."""
+    if size > max(LARGE, MOST_TIMES * path.stat().st_size):
+        raise StudyError(
+            f"{path.name}: would take more than {MOST_TIMES} times its size in memory and was not read; "
+            "write it again with fewer rows or shorter texts."
+        )
+
+
+def _text_size(column: Any) -> int:
+    """Bytes of texts that are stored once, if each cell had its own."""
+    compute, types = import_module("pyarrow.compute"), import_module("pyarrow.types")
+    if not types.is_dictionary(column.type) or not _is_text(column.type.value_type):
+        return 0
+    lengths = (compute.take(compute.binary_length(part.dictionary), part.indices) for part in column.chunks)
+    return sum(compute.sum(found).as_py() or 0 for found in lengths)
+
+
+def _is_text(kind: Any) -> bool:
+    types = import_module("pyarrow.types")
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def header_of(path: Path) -> list[str]:
@@ -77,9 +111,25 @@ def first_rows(path: Path, rows: int, columns: int) -> pd.DataFrame:
 
 
 def _table(path: Path, kind: str) -> Any:
+    """The table; lengths and texts are validated, which would crash or fail when they are used."""
     if kind == "Parquet":
-        return import_module("pyarrow.parquet").read_table(path)
-    return import_module("pyarrow.feather").read_table(path, memory_map=False)
+        texts = [field.name for field in _schema(path, kind) if _is_text(field.type)]
+        table = import_module("pyarrow.parquet").read_table(path, read_dictionary=texts)
+        table.validate(full=True)
+        return table
+    return _feather_table(path)
+
+
+def _feather_table(path: Path) -> Any:
+    """The table of a Feather file, whose blocks are added up until they are too large."""
+    arrow, batches, size = import_module("pyarrow"), list[Any](), 0
+    with arrow.OSFile(str(path)) as source, import_module("pyarrow.ipc").open_file(source) as file:
+        for number in range(file.num_record_batches):
+            batches.append(file.get_batch(number))
+            batches[-1].validate(full=True)
+            size += batches[-1].nbytes
+            _check_size(path, size)
+        return arrow.Table.from_batches(batches, file.schema)
 
 
 def _schema(path: Path, kind: str) -> Any:

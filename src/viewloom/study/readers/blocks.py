@@ -139,25 +139,30 @@ def _blanked(values: Array, names: list[str], codes: Codes) -> int:
     return int(coded.sum())
 
 
+Rows = tuple[Array, pd.Series]  # of a block: places in a list of distinct texts, -1 where missing, and these
+
+
 @dataclass(eq=False)
 class Numbered:
     """Numbers of texts, in the order in which they are first seen."""
 
     known: dict[str, int] = field(default_factory=dict)
 
-    def of(self, texts: pd.Series) -> Array:
-        """The number of each text; -1 where it is missing."""
-        at, distinct = pd.factorize(texts)
-        places = [self.known.setdefault(str(text), len(self.known)) for text in distinct]
-        return np.array([*places, -1], dtype=np.int32)[at]
+    def of(self, at: Array, texts: pd.Series) -> Array:
+        """The number of each row, whose text is that at `at`; -1 where it is missing."""
+        numbers = [
+            -1 if missing else self.known.setdefault(text, len(self.known))
+            for text, missing in zip(texts.tolist(), texts.isna().tolist(), strict=True)
+        ]
+        return np.array([*numbers, -1], dtype=np.int32)[at]
 
 
 def numbered_pairs(
-    blocks: Iterable[tuple[pd.Series, pd.Series]],
+    blocks: Iterable[tuple[Rows, Rows]],
 ) -> tuple[Array, Array, list[str], list[str]]:
     """Numbers of ids and of codes of all rows (-1 for a blank code), and the ids and codes themselves."""
     ids, names, rows, columns = Numbered(), Numbered(), [], []
     for id, code in blocks:
-        rows.append(ids.of(id))
-        columns.append(names.of(code))
+        rows.append(ids.of(*id))
+        columns.append(names.of(*code))
     return np.concatenate(rows), np.concatenate(columns), list(ids.known), list(names.known)

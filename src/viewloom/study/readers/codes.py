@@ -13,7 +13,7 @@ from viewloom.runtime.progress import stage
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.blocks import numbered_pairs
+from viewloom.study.readers.blocks import Rows, numbered_pairs
 from viewloom.study.readers.files import TableFile, open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
@@ -84,7 +84,8 @@ def read_codes(
     notes += count_note(repeated, "row", text="with a code that the subject has already, counted once")
     order = np.argsort(np.array(names))
     names = [names[j] for j in order]
-    kept = list(frames.select(pd.DataFrame(columns=names), columns, exclude, path, notes).columns)
+    every = pd.DataFrame(np.empty((0, len(names))), columns=names)
+    kept = list(frames.select(every, columns, exclude, path, notes).columns)
     chosen = order[np.isin(names, kept)]
     frame = sparse_frame(X[:, chosen], pd.Index(ids, dtype=str, name="id"), kept)
     frame.attrs = {"notes": notes, "empty": [], "faults": {}, "aside": []}
@@ -93,21 +94,33 @@ def read_codes(
 
 def _blocks(
     file: TableFile, path: Path, id: str, code: str, digits: int | None
-) -> Iterator[tuple[pd.Series, pd.Series]]:
+) -> Iterator[tuple[Rows, Rows]]:
     """Ids and codes of each block of rows."""
     frames.check_names(pd.DataFrame(columns=file.header), path)
     any_rows = False
     with stage("Reading rows", 0) as advance:
         for block in file.blocks([id, code], [id, code], ROWS):
-            filled = block[[id, code]].dropna(how="all")
-            if not len(filled):
+            (subject, ids), (at, codes) = (pd.factorize(block[name]) for name in (id, code))
+            filled = (subject >= 0) | (at >= 0)
+            if not filled.any():
                 continue
             any_rows = True
-            codes = frames.as_text(filled[code])
-            yield frames.clean_ids(filled[id], path), codes if digits is None else codes.str[:digits]
+            texts = frames.as_text(pd.Series(codes))
+            known = _clean_ids(pd.Series(ids), block[id], subject, filled, path)
+            yield (subject[filled], known), (at[filled], texts if digits is None else texts.str[:digits])
             advance(len(block))
     if not any_rows:
         raise StudyError(f"{path.name}: has a header but no rows.")
+
+
+def _clean_ids(distinct: pd.Series, cells: pd.Series, at: Array, filled: Array, path: Path) -> pd.Series:
+    """Distinct ids as text; errors tell how many of the rows that are filled have them."""
+    try:
+        if (at[filled] >= 0).all():
+            return frames.clean_ids(distinct, path)
+    except StudyError:
+        pass
+    return frames.clean_ids(cells[filled], path)  # raises
 
 
 def _matrix(rows: Array, columns: Array, shape: tuple[int, int]) -> tuple[sp.csc_array, int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,19 @@ from viewloom.study.wording import nearest
 
 SUFFIXES = (".rds", ".rdata", ".rda")
 MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
-MOST_CELLS = 10**8  # of a sequence
+HEAD, SAVED = b"RDX3\n", re.compile(rb"RD[XAB][23]\n")  # of files of save, not of saveRDS
+PARSERS = {  # mark of the encoding -> module and class of the library
+    b"X\n": ("_xdr", "ParserXDR"),
+    b"A\n": ("_ascii", "ParserASCII"),
+    b"A\r\n": ("_ascii", "ParserASCII"),
+    b"B\n": ("_binary", "ParserBinary"),
+}
+TEXT, ATTRIBUTES = 9, 1 << 9  # type of texts, and a flag
+MOST_CELLS = 5 * 10**7  # of all sequences
+CELLS_PER_TEXT = 25  # what the text of a number costs
+MOST_OBJECTS = 1 << 21  # of about 150 bytes; equal texts are one
+WIDEST = 1 << 24  # characters
+TOO_MANY = "has too many texts or other objects to be read; save a data frame of fewer columns, or as CSV."
 NOT_VALID = "is not a valid file of R; save it again with saveRDS or save"
 
 
@@ -72,19 +87,13 @@ def _objects(path: Path) -> dict[str, pd.DataFrame]:
     """Tables of a file by name; that of an ``.rds`` has an empty name."""
     check_kind(path)
     content = _content(path)
-    try:
-        parser, conversion = import_module("rdata.parser"), import_module("rdata.conversion")
-    except ImportError:
-        raise MissingPackageError("Files of R need rdata: pip install viewloom[files]") from None
+    if find_spec("rdata") is None:
+        raise MissingPackageError("Files of R need rdata: pip install viewloom[files]")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parsed = parser.parse_data(
-                content,
-                extension=path.suffix.lower(),
-                altrep_constructor_dict=_bounded(parser.DEFAULT_ALTREP_MAP),
-            )
-            found = _converted(conversion, parsed)
+            parsed = _parsed(content)
+            found = _converted(parsed)
             several = isinstance(found, dict) and parsed.object.info.type.name == "LIST"
             found = found if several else {"": found}
             tables = {visible(str(name)): _frame(value) for name, value in found.items()}
@@ -99,27 +108,114 @@ def _objects(path: Path) -> dict[str, pd.DataFrame]:
     return kept
 
 
-def _bounded(constructors: Mapping[bytes, Any]) -> dict[bytes, Any]:
-    """What expands compact sequences, such as 1:n, which need not be as long as their numbers say."""
+def _parsed(content: bytes) -> Any:
+    """Objects as the library represents them, parsed within bounds."""
+    body = content[len(HEAD) :] if SAVED.match(content) else content
+    mark = next(mark for mark in PARSERS if body.startswith(mark))
+    module, name = PARSERS[mark]
+    library = import_module("rdata.parser")
+    parser = _bounded_parser(getattr(import_module(f"rdata.parser.{module}"), name))(
+        memoryview(body)[len(mark) :],
+        expand_altrep=True,
+        altrep_constructor_dict=_bounded(library.DEFAULT_ALTREP_MAP),
+    )
+    found = parser.parse_all()
+    parser.check_complete()
+    return found
 
-    def of(expand: Any) -> Any:
-        def expanded(state: Any) -> Any:
-            if float(np.ravel(state.value)[0]) > MOST_CELLS:
+
+def _bounded_parser(parser: Any) -> Any:
+    """A parser of the library that refuses counts which the file cannot have, and shares equal texts."""
+    kinds = import_module("rdata.parser").RObjectType
+
+    class Parser(parser):  # type: ignore[misc]
+        def __init__(self, data: memoryview, **options: Any) -> None:
+            super().__init__(data, **options)
+            self.size, self.left, self.texts = len(data), MOST_OBJECTS, dict[tuple[bytes, bytes], Any]()
+
+        def parse_R_object(self, *given: Any, **more: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise StudyError(TOO_MANY)
+            found = super().parse_R_object(*given, **more)
+            if found.info.type is kinds.STR and _are_wide(found.value):
+                found.info.type = kinds.VEC  # a list: each text of an array has the length of the longest
+            return found
+
+        def _parse_array_values(self, dtype: Any, length: int) -> Any:
+            if length > self.size:
                 raise ValueError
+            return super()._parse_array_values(dtype, length)
+
+        def _parse_bytecode(self, references: Any, repeated: Any = None) -> Any:
+            at = self.file.tell()
+            if repeated is None and self.parse_int() > self.size:  # entries of a list
+                raise ValueError
+            self.file.seek(at)
+            return super()._parse_bytecode(references, repeated)
+
+        def _parse_vector_value(self, references: Any, repeated: Any = None) -> list[Any]:
+            binary = isinstance(self.file, io.BytesIO)
+            return [
+                (binary and self._text(references, repeated)) or self.parse_R_object(references, repeated)
+                for _ in range(self.parse_int())
+            ]
+
+        def _text(self, references: Any, repeated: Any) -> Any:
+            """The next object if it is a text, the same one for equal texts."""
+            at = self.file.tell()
+            head = self.file.read(8)  # type and flags, length
+            order: Any = "little" if getattr(self, "byteorder", ">") == "<" else "big"
+            flags, length = (int.from_bytes(part, order, signed=True) for part in (head[:4], head[4:]))
+            if flags & 0xFF == TEXT and not flags & ATTRIBUTES and length >= 0:
+                key = (head, self.file.read(length))
+                if key in self.texts:
+                    return self.texts[key]
+                self.file.seek(at)
+                return self.texts.setdefault(key, self.parse_R_object(references, repeated))
+            self.file.seek(at)
+            return None
+
+    return Parser
+
+
+def _bounded(constructors: Mapping[bytes, Any]) -> dict[bytes, Any]:
+    """What expands compact sequences, such as 1:n, and their texts: not as long as their numbers say."""
+    left = float(MOST_CELLS)
+
+    def of(expand: Any, count: Any, cost: int) -> Any:
+        def expanded(state: Any) -> Any:
+            nonlocal left
+            left -= cost * abs(float(count(state)))
+            if not left >= 0:
+                raise StudyError(TOO_MANY)
             return expand(state)
 
         return expanded
 
-    return {name: of(one) if name.startswith(b"compact") else one for name, one in constructors.items()}
+    found = dict(constructors)
+    for name in found:
+        if name.startswith(b"compact"):
+            found[name] = of(found[name], lambda state: np.ravel(state.value)[0], 1)
+        elif name == b"deferred_string":
+            found[name] = of(found[name], lambda state: np.size(state.value[0].value), CELLS_PER_TEXT)
+    return found
 
 
-def _converted(conversion: Any, parsed: Any) -> Any:
+def _converted(parsed: Any) -> Any:
     """Objects of Python; texts of unknown encoding are UTF-8, else of Windows."""
+    conversion = import_module("rdata.conversion")
     classes = {**conversion.DEFAULT_CLASS_MAP, **CLASSES}
+    del classes["ts"]  # expands the times that a file tells
     try:
         return conversion.convert(parsed, classes, default_encoding="utf-8")
     except UnicodeError:
         return conversion.convert(parsed, classes, default_encoding="cp1252")
+
+
+def _are_wide(texts: list[Any]) -> bool:
+    """Whether an array of texts would have very many characters."""
+    return len(texts) * max((len(text.value or b"") for text in texts), default=0) > WIDEST
 
 
 def _content(path: Path) -> bytes:

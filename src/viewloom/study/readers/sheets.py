@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
+import json
+import marshal
 import math
+import os
+import signal
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
-from itertools import islice
+from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,10 @@ import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
-from viewloom.runtime.streams import silent_errors
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.readerprocess import LENGTH
+from viewloom.study.readers.separate import started
 from viewloom.study.readers.text import DECIMAL_COMMA
 from viewloom.study.readers.workbooks import NOT_VALID, PROTECTED, check_workbook, errors_in
 from viewloom.study.wording import folded, nearest
@@ -39,6 +43,8 @@ SUMMARIES = {
     "standarddeviation", "median", "min", "max", "minimum", "maximum", "count", "n", "mittelwert", "summe",
     "gesamt", "moyenne", "somme", "media", "suma",
 }  # fmt: skip
+NO_MEMORY = "memory ran out; it is damaged, or has cells far from the table: delete them, or set sheet."
+ERRORS = {"PasswordError": f"{PROTECTED}.", "MemoryError": NO_MEMORY}  # of the library
 Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
 
 
@@ -69,58 +75,75 @@ def load_sheet(path: Path, sheet: str | int | None, notes: list[Note], decimal: 
     with _opened(path) as book:
         name = _chosen(path, book, sheet)
         errors = errors_in(path, name)
-        with _refused(path):
-            found = book.get_sheet_by_name(name)
-            rows, merged = _rows(found, errors), _merged(found)
+        head, rows = book.sheet(name)
         if path.suffix.lower() == ".xls":
-            if found.width > OLD_COLUMNS:  # the library believes any place of a cell
+            if head["width"] > OLD_COLUMNS:  # the library believes any place of a cell
                 raise StudyError(f"{path.name}: {NOT_VALID}.")
             rows = map(_without_zeros, rows)
-        return _table(rows, merged, path, notes, decimal)
+        left = head["start"][1]
+        return _table(_with_errors(rows, errors, left), _merged(head["merged"], left), path, notes, decimal)
 
 
-def _opened(path: Path) -> Any:
-    try:
-        library: Any = import_module("python_calamine")
-    except ImportError:
-        raise MissingPackageError("Excel files need python-calamine: pip install viewloom[files]") from None
-    check_workbook(path)
-    with _refused(path):
-        return library.CalamineWorkbook.from_path(str(path))
+class Book:
+    """A workbook that a process of its own has opened."""
+
+    def __init__(self, path: Path, process: Any) -> None:
+        self.path, self.process = path, process
+        found = self._next()
+        self.names: list[str] = found["names"]
+        self.visible: list[str] = found["visible"]
+
+    def size(self, name: str) -> tuple[int, int]:
+        """Height and width of a sheet; zero for sheets of charts."""
+        try:
+            head = self._ask(name, whole=False)
+        except StudyError:
+            return 0, 0
+        return head["height"], head["width"]
+
+    def sheet(self, name: str) -> tuple[dict[str, Any], Iterator[Cells]]:
+        """Size, first cell with data and merged areas of a sheet, and its rows."""
+        return self._ask(name, whole=True), chain.from_iterable(iter(self._next, []))
+
+    def _ask(self, name: str, *, whole: bool) -> Any:
+        with suppress(BrokenPipeError):  # the process has ended
+            os.write(self.process.stdin.fileno(), f"{json.dumps([name, whole])}\n".encode())
+        return self._next()
+
+    def _next(self) -> Any:
+        """The next answer of the process."""
+        length = int.from_bytes(self.process.stdout.read(LENGTH), "little")
+        content = self.process.stdout.read(length)
+        if not content or len(content) < length:
+            raise StudyError(f"{self.path.name}: {self._why_ended()}")
+        found = marshal.loads(content)
+        if isinstance(found, dict) and "error" in found:
+            raise StudyError(f"{self.path.name}: {ERRORS.get(found['error'], NOT_VALID + '.')}")
+        return found
+
+    def _why_ended(self) -> str:
+        """Rust aborts where memory runs out, and the system kills."""
+        signals = {-getattr(signal, name, 0) for name in ("SIGKILL", "SIGABRT")}
+        return NO_MEMORY if self.process.wait() in signals else f"{NOT_VALID}."
 
 
 @contextmanager
-def _refused(path: Path) -> Iterator[None]:
-    """One line for whatever the library raises for damaged files, and nothing of what its panics print."""
-    try:
-        with silent_errors():
-            yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # panics are no Exception
-        why = PROTECTED if type(error).__name__ == "PasswordError" else NOT_VALID
-        raise StudyError(f"{path.name}: {why}.") from None
+def _opened(path: Path) -> Iterator[Book]:
+    if find_spec("python_calamine") is None:
+        raise MissingPackageError("Excel files need python-calamine: pip install viewloom[files]")
+    check_workbook(path)
+    with started("workbook", path) as process:
+        yield Book(path, process)
 
 
-def _with_data(book: Any) -> list[str]:
+def _with_data(book: Book) -> list[str]:
     """Visible sheets with at least two rows and two columns."""
-    visible = [one.name for one in book.sheets_metadata if str(one.visible).endswith("Visible")]
-    return [name for name in visible if _extent(book, name) > (1, 1)]
+    return [name for name in book.visible if min(book.size(name)) > 1]
 
 
-def _extent(book: Any, name: str) -> tuple[int, int]:
-    try:
-        with _refused(Path(name)):
-            sheet = book.get_sheet_by_name(name)
-    except StudyError:  # such as sheets of charts
-        return 0, 0
-    small = min(sheet.height, sheet.width)
-    return (small, small)
-
-
-def _chosen(path: Path, book: Any, sheet: str | int | None) -> str:
+def _chosen(path: Path, book: Book, sheet: str | int | None) -> str:
     """The name of the sheet to read."""
-    names = list(book.sheet_names)
+    names = book.names
     if isinstance(sheet, int):
         if not 1 <= sheet <= len(names):
             raise StudyError(f"{path.name}: there is no sheet {sheet}; there are {listed(names)}.")
@@ -140,13 +163,12 @@ def _chosen(path: Path, book: Any, sheet: str | int | None) -> str:
     return str(found[0])
 
 
-def _rows(sheet: Any, errors: dict[tuple[int, int], str]) -> Iterator[Cells]:
-    """Rows of cells; error cells have their text."""
+def _with_errors(rows: Iterable[Cells], errors: dict[tuple[int, int], str], left: int) -> Iterator[Cells]:
+    """Rows of cells from column `left` on; error cells have their text."""
     by_row: dict[int, dict[int, str]] = {}
     for (row, column), text in errors.items():
         by_row.setdefault(row, {})[column] = text
-    left = _left(sheet)
-    for number, cells in enumerate(sheet.iter_rows()):
+    for number, cells in enumerate(rows):
         for column, text in by_row.get(number, {}).items():
             cells += [""] * (column - left + 1 - len(cells))
             cells[column - left] = text
@@ -162,15 +184,8 @@ def _without_zeros(cells: Cells) -> Cells:
     return [cell.replace("\0", "") if isinstance(cell, str) else cell for cell in cells]
 
 
-def _left(sheet: Any) -> int:
-    """The first column with data, where the library lets rows begin."""
-    return int((sheet.start or (0, 0))[1])
-
-
-def _merged(sheet: Any) -> Merged:
+def _merged(areas: Merged, left: int) -> Merged:
     """Areas of merged cells, with columns counted from the first one with data."""
-    left = _left(sheet)
-    areas = sheet.merged_cell_ranges or []
     return [((r0, c0 - left), (r1, c1 - left)) for (r0, c0), (r1, c1) in areas if c0 >= left]
 
 
@@ -244,7 +259,7 @@ def _names_above(filled: np.ndarray, text: np.ndarray, at: int) -> int | None:
 
 def _names(top: list[Cells], at: int, merged: Merged) -> list[str]:
     """Names of the columns; where some are equal, with the merged heading above them."""
-    names = [_text(cell, ".") or "" for cell in top[at]]
+    names = [_name(cell) for cell in top[at]]
     names += [""] * (max(map(len, top)) - len(names))
     if len({name for name in names if name}) < len(list(filter(None, names))):
         for (r0, c0), (r1, c1) in merged:
@@ -253,6 +268,16 @@ def _names(top: list[Cells], at: int, merged: Merged) -> list[str]:
                 for j in range(c0, min(c1, len(names) - 1) + 1):
                     names[j] = f"{heading} {names[j]}" if heading and names[j] else names[j]
     return names
+
+
+def _name(cell: Any) -> str:
+    """A cell of the header.
+
+    >>> _name(0.5), _name(2010.0), _name(" a ")
+    ('0.5', '2010', 'a')
+    """
+    whole = isinstance(cell, float) and cell.is_integer()
+    return repr(cell) if isinstance(cell, float) and not whole else _text(cell, ".") or ""
 
 
 def _blocks(start: list[Cells], rows: Iterator[Cells], merged: Merged, first: int) -> Iterator[list[Cells]]:
@@ -359,9 +384,7 @@ def _text(cell: Any, decimal: str) -> str | None:
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, (int, float)):
         return _number(float(cell), decimal)
-    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
-        return cell.date().isoformat()
-    return cell.isoformat(sep=" ") if isinstance(cell, datetime.datetime) else str(cell)
+    return str(cell[0])  # of a date
 
 
 def _number(value: float, decimal: str) -> str:

@@ -1,6 +1,6 @@
 """Files of SPSS, Stata and SAS: numbers, texts and dates, with the labels of values and variables.
 
-They are read in a process of their own (`statprocess`), because damaged files may crash the library.
+They are read in a process of their own (`readerprocess`), because damaged files may crash the library.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,8 +20,8 @@ import pandas as pd
 
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
-from viewloom.study.readers import statprocess
-from viewloom.study.readers.statprocess import TEXT
+from viewloom.study.readers.readerprocess import TEXT
+from viewloom.study.readers.separate import started
 
 READERS = {  # end of the name -> program, and function of pyreadstat
     ".sav": ("SPSS", "read_sav"),
@@ -35,7 +33,6 @@ READERS = {  # end of the name -> program, and function of pyreadstat
 }
 SPSS, STATA, SAS = (".sav", ".zsav", ".por"), (".dta",), (".sas7bdat", ".xpt")
 NO_ENCODING = (".por",)  # formats that have none
-BUFFER = 1 << 20
 NO_MEMORY = "memory ran out while it was read; it is damaged, or too large for this computer."
 Labels = Mapping[Any, str]
 
@@ -115,13 +112,12 @@ def _column(stream: IO[bytes], kind: str, rows: int) -> pd.Series:
 
 @contextmanager
 def _answer(path: Path, encoding: str | None, **more: Any) -> Iterator[tuple[dict[str, Any], IO[bytes]]]:
-    """The first line that `statprocess` writes about a file, and the stream of what follows."""
+    """The first line that `readerprocess` writes about a file, and the stream of what follows."""
     program, function = READERS[path.suffix.lower()]
     _check(path)
     if encoding and path.suffix.lower() not in NO_ENCODING:
         more["encoding"] = encoding
-    command = [sys.executable, "-P", statprocess.__file__, os.fspath(path), function, json.dumps(more)]
-    with _started(command) as process:
+    with started("statistics", path, function, json.dumps(more)) as process:
         try:
             head = json.loads(process.stdout.readline())
             if "error" not in head:
@@ -130,18 +126,6 @@ def _answer(path: Path, encoding: str | None, **more: Any) -> Iterator[tuple[dic
             raise StudyError(_crashed(path, program, process.wait())) from None
     if "error" in head:
         raise StudyError(_refused(path, program, head["error"], head["message"]))
-
-
-@contextmanager
-def _started(command: list[str]) -> Iterator[Any]:
-    """A process with one thread, which is ended with this block."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, bufsize=BUFFER, env=environment, **pipes) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def _check(path: Path) -> None:
@@ -169,7 +153,7 @@ def _refused(path: Path, program: str, error: str, message: str) -> str:
         return f"{path.name}: {NO_MEMORY}"
     if error == "OverflowError":
         return f"{path.name}: has dates after the year 9999; correct them."
-    if "encoding" in message.lower() or "convert" in message.lower():
+    if error == "UnicodeDecodeError" or "encoding" in message.lower() or "convert" in message.lower():
         return f"{path.name}: its text cannot be decoded; set encoding, such as 'cp1252' or 'utf-8'."
     return f"{path.name}: is not a valid file of {program} ({error}); save it again."
 

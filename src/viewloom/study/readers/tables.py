@@ -279,7 +279,7 @@ def _kept_rows(
 ) -> KeptRows:
     """Rows of the visit that satisfy the condition; columns in `text` are not converted to numbers."""
     path, notes, choice = table.path, table.notes, table.choice
-    named = table.shape.in_file([table.id, *text, *filter(None, [choice.column])])
+    named = table.shape.in_file([table.id, *text, *filter(None, [choice.column]), *sorted(table.shape.texts)])
     options: Any = {"codes": codes, "levels": True, "types": types, "rename": table.shape.rename}
     raw, notation = _load(path, table.dialect, named, notes, **options)
     options = {"notation": notation, "codes": table.codes, "visits": choice.visit is not None}

@@ -60,10 +60,11 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
     """Refuse by declared size, passwords, and parts that declare XML entities."""
-    limit = max(LEAST, MOST_TIMES * path.stat().st_size)
-    inside = archive.infolist()
-    if sum(info.file_size for info in inside) > limit:
+    size, inside = path.stat().st_size, archive.infolist()
+    if sum(info.file_size for info in inside) > max(LEAST, MOST_TIMES * size):
         raise StudyError(too_large(path))
+    if any(info.compress_size > size for info in inside):  # which a read would reserve
+        raise StudyError(f"{path.name}: {NOT_VALID}.")
     if any(info.flag_bits & 1 for info in inside):
         raise StudyError(f"{path.name}: {PROTECTED}.")
     for info in inside:

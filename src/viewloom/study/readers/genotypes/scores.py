@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import zlib
@@ -25,6 +24,7 @@ from viewloom.study.readers.genotypes.matching import (
 )
 from viewloom.study.readers.genotypes.panel import UNKNOWN, Panel
 from viewloom.study.readers.genotypes.sources import Block, as_floats
+from viewloom.study.readers.packed import open_bytes
 from viewloom.study.wording import counted
 
 Array = np.ndarray
@@ -38,7 +38,7 @@ NAMES = {  # column -> spellings in files, the first that is found
     "frequency": ("allelefrequency_effect", "eaf", "freq", "a1_freq"),
 }
 MODELS = ("is_interaction", "is_dominant", "is_recessive")  # columns of terms that are no plain sums
-LARGEST = 2**30  # bytes of a file of weights, decompressed
+LARGEST, CHUNK = 2**30, 2**20  # bytes of a file of weights, decompressed, and of a read
 PGS_ID = re.compile(r"^#\s*pgs_id\s*=\s*(\S+)", re.MULTILINE)
 
 
@@ -204,12 +204,15 @@ def _is_number(text: str) -> bool:
 
 
 def _text(path: Path) -> str:
+    """The text of a file, which may be compressed; see `packed.open_bytes`."""
     check_kind(path)
+    content = bytearray()
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise StudyError(f"{path.name}: larger than {LARGEST >> 20} MiB; use fewer variants.")
+        with open_bytes(path) as file:
+            while chunk := file.read(CHUNK):  # a read of as many bytes as are allowed would reserve them
+                content += chunk
+                if len(content) > LARGEST:
+                    raise StudyError(f"{path.name}: larger than {LARGEST >> 20} MiB; use fewer variants.")
         return content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise StudyError(f"{path.name}: cannot be read as text ({type(error).__name__}).") from None
