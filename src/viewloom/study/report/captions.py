@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
-from viewloom.clinical.release import group_quantiles
+from viewloom.clinical.release import group_quantiles, has_p
 from viewloom.study.report.comparison import AGREEMENT as AGREEMENT_OF_METHODS
 from viewloom.study.report.comparison import (
     MAP,
@@ -178,7 +178,7 @@ def _associations(results: Results, found: Findings) -> list[Caption]:
 def _survival(results: Results, found: Findings) -> list[Caption]:
     if found.conversion is None or results.roles.survival is None or found.conversion.curves.empty:
         return []
-    test = f" Log-rank test: {p_text(found.conversion.p)}." if np.isfinite(found.conversion.p) else ""
+    test = f" Log-rank test: {p_text(found.conversion.p)}." if has_p(found.conversion.p) else ""
     medians = found.conversion.summary["median"].dropna()
     times = _listed(_by_name(results, medians), lambda time: f"{time:.3g}", "cluster ")
     alt = f"Median time to the event: {times}." if len(medians) else "No median time is known."

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import Hidden, p_text
+from viewloom.clinical.release import has_p
 from viewloom.study.notes import shown_count
 from viewloom.study.report.evidence import evidence_sentence, judged
 from viewloom.study.report.findings import Findings
@@ -199,7 +200,7 @@ def _variables(n: int) -> str:
 
 def _events(results: Results, found: Findings) -> str:
     columns = results.roles.survival
-    if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
+    if found.conversion is None or columns is None or not has_p(found.conversion.p):
         return ""
     p, event = found.conversion.p, plain(columns[1]).replace("_", " ")
     differs = "differs" if p < 0.05 else "does not differ significantly"

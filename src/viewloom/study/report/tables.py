@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import shown_counts
+from viewloom.clinical import Shown, shown_counts
+from viewloom.clinical.suppression import rough_count
 from viewloom.evaluation.comparison import DISTANCES, SCORES
 from viewloom.study.notes import shown_count
 from viewloom.study.report.comparison import solutions_table
@@ -131,7 +132,6 @@ def _pattern(results: Results, pattern: tuple[bool, ...]) -> str:
 
 
 def _associations_table(results: Results, found: Findings) -> list[Table]:
-    n = len(results.views)
     rows = [
         [
             text(plain(row["variable"])),
@@ -142,7 +142,7 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
             p_value(row["p"]),
             p_value(row["q"]),
             text(row["note"] or ("yes" if row["significant"] else "no")),
-            shown(shown_count(row["missing"], n, results.min_cell)),
+            shown(_missing(results, found, row)),
         ]
         for row in found.associations.to_dict("records")
     ]
@@ -155,6 +155,14 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
     ]
 
 
+def _missing(results: Results, found: Findings, row: dict[Any, Any]) -> Shown:
+    """Subjects without a value; roughly where the numbers of clusters are hidden, as in the profile."""
+    known = found.precision.get(row["variable"])
+    if row["kind"] == "numeric" and known is not None and not known.counted:
+        return rough_count(row["missing"], results.min_cell)
+    return shown_count(row["missing"], len(results.views), results.min_cell)
+
+
 def _pairs_table(results: Results, found: Findings) -> list[Table]:
     rows = [
         [
@@ -162,8 +170,8 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
             text(" and ".join(results.cluster_names[row[name]] for name in ("cluster", "other"))),
             text(row["test"]),
             text(PAIR_EFFECTS.get(row["test"], "Cramer's V")),
-            number(row["effect"]),
-            interval(row["low"], row["high"]),
+            number(row["effect"], row["decimals"]),
+            interval(row["low"], row["high"], row["decimals"]),
             p_value(row["p"]),
             p_value(row["p_holm"]),
         ]
