@@ -1041,13 +1041,16 @@ def _has_interval(one: Numbers, n: Array, i: int, low: Interval, high: Interval)
 def attack_values(files: Published) -> Attack:
     """Solve for counts of the values of numeric variables that have three of them (a reader knows which)."""
     result, heads = Attack(), _clusters(files)
-    sizes = {head.removeprefix("cluster "): count(files.rows("profile")[0][head][0]) for head in heads}
-    rounder = {row["variable"][0] for row in files.rows("profile") if _is_rounder(row)}
-    for row in files.rows("pairs"):
-        pair = [sizes[name] for name in row["clusters"][0].split(" and ")]
-        if row["variable"][0] in rounder and all(low == high for low, high in pair):
+    sizes = files.rows("profile")[0] if heads else {}
+    rounder = {row["variable"][0]: row for row in files.rows("profile") if _is_rounder(row)}
+    explained = {row["variable"][0]: interval(row["effect"][0]) for row in files.rows("associations")}
+    for row in (row for row in files.rows("pairs") if row["variable"][0] in rounder):
+        name, pair = row["variable"][0], [f"cluster {one}" for one in row["clusters"][0].split(" and ")]
+        n, m = (count(sizes[head][0]) for head in pair)
+        if n[0] == n[1] and m[0] == m[1]:
             shown = interval(row["effect"][0]), *bounds_of(row["95% interval"][0])
-            for found in found_values(pair[0][0], pair[1][0], *shown):
+            means = tuple(_mean(*rounder[name][head]) for head in pair)
+            for found in found_values(n[0], m[0], *shown, means, explained[name] if len(heads) == 2 else ANY):
                 result.add(found)
     return result
 
@@ -1058,8 +1061,19 @@ def _is_rounder(row: dict[str, tuple[str, str | None]]) -> bool:
     return row["value"][0] == "mean (SD)" and "." not in text and "(" in text and _spread(text) < 3
 
 
-def found_values(n: int, m: int, delta: Interval, low: Interval, high: Interval) -> list[bool]:
-    """For each of two times three counts, whether it is known to be small and to have few values."""
+def found_values(
+    n: int,
+    m: int,
+    delta: Interval,
+    low: Interval,
+    high: Interval,
+    means: Sequence[Interval] = (ANY, ANY),
+    explained: Interval = ANY,
+) -> list[bool]:
+    """For each of two times three counts, whether it is known to be small and to have few values.
+
+    The values are 0, 1 and 2; `explained` is epsilon squared, if there are two clusters.
+    """
     if ANY in (delta, low, high):
         return [False] * 6
     first, second = _threes(n), _threes(m)
@@ -1069,9 +1083,21 @@ def found_values(n: int, m: int, delta: Interval, low: Interval, high: Interval)
         fine = np.ones(len(a), dtype=bool)
         for values, known in zip(dominances(a, b), (delta, low, high), strict=True):
             fine &= _within(values, known)
+        for part_, known in zip((a, b), means, strict=True):
+            fine &= _within(part_ @ [0, 1, 2] / part_.sum(axis=1), known)
+        fine &= _within(_epsilon_squared(a, b), explained)
         kept.append(np.hstack([a, b])[fine])
     tables = np.concatenate(kept)
-    return [0 < len(values) < ENOUGH and values[-1] < 11 for values in map(np.unique, tables.T)]
+    return [bool(0 < len(values) < ENOUGH and values[-1] < 11) for values in map(np.unique, tables.T)]
+
+
+def _epsilon_squared(a: Array, b: Array) -> Array:
+    """Epsilon squared of the Kruskal-Wallis test of two columns of counts, ``H / (N - 1)``."""
+    n, m, both = a.sum(axis=1), b.sum(axis=1), (a + b).astype(float)
+    total = (n + m).astype(float)
+    tied = 1.0 - (both**3 - both).sum(axis=1) / (total**3 - total)
+    U = dominances(a, b)[0] * n * m / 2.0
+    return np.asarray(12.0 * U**2 / ((total + 1) * n * m * np.maximum(tied, 1e-9) * (total - 1)))
 
 
 def _threes(n: int) -> Array:
