@@ -248,6 +248,7 @@ def attacked_releases(seed: int, leaks: bool = False) -> dict[str, Attack]:
             "deviations": releases.attack_deviations(folder / "replication", n, ["diagnosis", "sex"]),
             "scores": releases.attack_scores(folder / "run", folder, "ours, linear"),
             "two runs": two_runs(first, folder),
+            **run_again(first, folder),
         }
 
 
@@ -294,6 +295,24 @@ def two_runs(study: Path, folder: Path) -> Attack:
         )
     few, close = releases.differenced(labels, others)
     return Attack(close, few)
+
+
+def run_again(study: Path, folder: Path) -> dict[str, Attack]:
+    """What a second run tells: one that hides counts below 20, and one without the first subject."""
+    text = study.read_text(encoding="utf-8")
+    coarser, without = study.with_name("coarser.toml"), folder / "lacking" / study.name
+    coarser.write_text(text.replace("[report]\n", "[report]\nmin_cell = 20\n"), encoding="utf-8")
+    run(coarser, folder / "coarser")
+    without.parent.mkdir()
+    without.write_text(text, encoding="utf-8")
+    for path in study.parent.glob("*.csv"):
+        table = pd.read_csv(path)
+        table[table["id"] != "s0000"].to_csv(without.with_name(path.name), index=False)
+    run(without, folder / "without")
+    return {
+        "together": releases.attack_together(folder / "run", folder / "coarser"),
+        "left out": releases.attack_left_out(folder / "run", folder / "without"),
+    }
 
 
 @contextmanager
