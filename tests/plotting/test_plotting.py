@@ -17,6 +17,7 @@ from viewloom import KernelMultiviewNMF, plotting
 from viewloom.data import simulated as simulate
 from viewloom.evaluation.inspection import ViewContributions
 from viewloom.plotting import style
+from viewloom.plotting.features import ImportanceMap
 
 HOSTILE = [
     "$\\frac{",
@@ -341,6 +342,10 @@ class TestMaps:
         table["importance"] = [5.0, 3.0, 1.0, 1.0]
         title = plotting.feature_importance(table).get_title(loc="left").replace("\n", " ")
         assert title == "Half of the importance lies in 1 of 4 features"
+
+    def test_importance_of_clusters_alone_has_no_half(self):
+        table = pd.DataFrame({"feature": ["a", "b"], "importance": np.nan, "cluster_0": [0.5, 0.2]})
+        assert ImportanceMap.of(table, 2).half is None
 
     def test_importances_of_every_view(self):
         views, _ = simulate.blobs_views(40, n_views=3, n_features=4, random_state=0)

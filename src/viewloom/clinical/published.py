@@ -89,10 +89,10 @@ def _of_means(
 ) -> Precision:
     """Without hidden means everything; an effect would otherwise give the hidden means."""
     if part is None or MEAN not in part.index:
-        return CLASS_ONLY
-    if any(isinstance(cell, Hidden) for cell in part.loc[MEAN]):
-        return CLASS_ONLY
+        return replace(CLASS_ONLY, counted=bool(variable.known.all()))
     counted = not any(isinstance(cell, Hidden) for cell in part.drop(index=[MEAN, MEDIAN]).to_numpy().ravel())
+    if any(isinstance(cell, Hidden) for cell in part.loc[MEAN]):
+        return replace(CLASS_ONLY, counted=counted)
     return replace(FEW if small_groups(variable, codes, k, min_cell) else Precision(), counted=counted)
 
 

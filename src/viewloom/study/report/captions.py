@@ -265,12 +265,14 @@ CERTAINTY = (
 )
 PROFILES = (
     "Means of the most important features in each cluster, in standard deviations (SD) from the mean of all "
-    "subjects: orange is below the mean, purple above. Empty cells: too few subjects to show."
+    "subjects: orange is below the mean, purple above. Empty cells: not shown, since there are "
+    "too few subjects, or the means of a small cluster could be derived from them."
 )
 IMPORTANCE = (
     "Features in order of importance, the most important at the top. Colours give the importance in each "
     "cluster, whatever its direction, relative to the largest of the view: yellow is more important. The "
-    "narrow strip shows all features of the view."
+    "narrow strip, if there are more, shows all features of the view. Empty columns: not "
+    "shown, since there are too few subjects, or the values of a small cluster could be derived from them."
 )
 NOT_STANDING = (
     " n.s.: the feature does not stand out, since it is not related to the clusters of the other views (q of "

@@ -314,6 +314,7 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     ]
     clusters = [(f"cluster {name} (SD)", 1) for name in results.cluster_names]
     about = FEATURES + NONE_STANDS_OUT * nothing_stands_out(results, view)
+    about += DASHES * bool(np.isnan(means).any())
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
     columns = [("feature", 0), *[("region", 0)] * known, ("rank", 1), ("importance", 1), *clusters]
@@ -379,6 +380,10 @@ NUMBERS = (
 FEATURES = (
     "Importance: the influence of the feature on the clusters. The columns of clusters give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
+)
+DASHES = (
+    " A dash: not shown, since there are too few subjects, or the values of a small cluster could be derived "
+    "from it."
 )
 NONE_STANDS_OUT = " No feature of this view stands out: the order may be that of noise."
 TABLES = (
