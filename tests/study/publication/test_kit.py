@@ -321,7 +321,7 @@ class TestTableOne:
         notes = TableOne.of(replace(record, summary=summary)).footnotes[-1]
         assert "hidden: not shown" in notes
         assert "about: rounded" in notes
-        assert "hidden:" not in TableOne.of(record).footnotes[-1]
+        assert "about:" not in TableOne.of(record).footnotes[-1]
 
     def test_tests_are_beside_their_variable(self, record):
         frame = TableOne.of(record).frame
