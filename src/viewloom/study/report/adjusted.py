@@ -60,7 +60,9 @@ def adjusted_part(results: Results, hidden: set[str], known: Mapping[str, Precis
     )
     about = f"{given}. {ADJUSTED}"
     return _adjusted_sentence(given, found.overall), [
-        table_of("adjusted", "Effects adjusted for covariates", about, columns, rows)
+        table_of(
+            "adjusted", "Effects adjusted for covariates" if covariates else SINGLE, about, columns, rows
+        )
     ]
 
 
@@ -116,6 +118,7 @@ def _changing(p: float) -> list[str]:
     ]
 
 
+SINGLE = "Effects of single clusters"
 ADJUSTED = (
     "Each cluster is compared with all other subjects. Linear: difference of means in standard deviations; "
     "logistic and ordinal: odds ratio of the higher value. Intervals and p are of single clusters, p (Holm)"
