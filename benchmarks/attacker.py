@@ -662,10 +662,16 @@ def _clusters(files: Published) -> list[str]:
 
 
 def _mean(text: str, key: str | None) -> Interval:
-    """A shown mean; the sort key may have more digits."""
+    """A shown mean; the sort key may have more digits, but a zero behind the point may be none.
+
+    >>> _mean("24 (4)", "24.0"), _mean("24 (4)", "24.3")
+    ((23.5, 24.5), (24.25, 24.35))
+    """
     if text[:1] in "<≥h":
         return ANY
-    return both(interval(text.split(" (")[0]), interval(key))
+    shown, stored = interval(text.split(" (")[0]), interval(key)
+    same = key is not None and key.endswith(".0") and sum(shown) == sum(stored)
+    return shown if same else both(shown, stored)
 
 
 def _spread(text: str) -> float:
