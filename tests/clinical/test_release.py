@@ -16,6 +16,7 @@ from viewloom.clinical.published import (
     published_associations,
     published_hazards,
     published_pairs,
+    small_groups,
 )
 from viewloom.clinical.release import (
     PClass,
@@ -27,6 +28,7 @@ from viewloom.clinical.release import (
 )
 from viewloom.clinical.statistics import Precision, _Hidden, precision
 from viewloom.clinical.suppression import hidden
+from viewloom.clinical.variables import variable_of
 
 
 class TestWithheld:
@@ -286,3 +288,19 @@ def test_a_log_rank_test_has_its_class_beside_hidden_events():
     few = np.where(labels == 1, np.arange(100) % 8 == 0, 1)
     assert isinstance(on_grid(conversion(labels, time, few), 11).p, PClass)
     assert isinstance(on_grid(conversion(labels, time, np.arange(100) % 2), 11).p, float)
+
+
+@pytest.mark.parametrize(
+    ("values", "small"),
+    [
+        (["F", "M"] * 40, False),
+        (["F", "M"] * 37 + [None] * 6, True),  # few missing values are a small group, too
+        (list(np.arange(80.0)), False),
+        ([0, 1, 2, 1] * 20, False),
+        ([0] * 70 + [1, 2] * 5, True),
+    ],
+)
+def test_groups_of_a_variable_that_are_small(values, small):
+    """Statistics of a variable with small groups are hidden in every table, also as explanations."""
+    variable = variable_of("x", pd.Series(values), categorical=False)
+    assert small_groups(variable, np.arange(80) % 4 // 2, 2, 11) == small
