@@ -358,7 +358,7 @@ class TestMaps:
         ax = plotting.comparison(Comparison(runs))
         assert row_names(ax) == ["ours", "CNMF", "k-means"]
         assert [text.get_text() for text in ax.texts] == [" not shown"]
-        assert ax.get_title(loc="left") == "Best score: k-means (0.2)"
+        assert ax.get_title(loc="left") == "Best score shown: k-means (0.2)"
 
     def test_importance_of_clusters_alone_has_no_half(self):
         table = pd.DataFrame({"feature": ["a", "b"], "importance": np.nan, "cluster_0": [0.5, 0.2]})

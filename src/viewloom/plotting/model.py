@@ -21,6 +21,7 @@ from viewloom.plotting.style import (
     PALE,
     SEQUENTIAL,
     SHARES,
+    SMALL,
     WIDTH,
     add_colour_scale,
     axes_or_new,
@@ -80,11 +81,13 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     ax.set_ylim(-0.6, len(table) - 0.4)
     ax.set_xlim(left=float(table[score].min(skipna=True)) if (table[score] < 0.0).any() else 0.0)
     for row in rows[table[score].isna()]:
-        ax.annotate(" not shown", (0.0, row), xycoords=("axes fraction", "data"), va="center", color=GREY)
+        ax.annotate(
+            " not shown", (0.0, row), xycoords=("axes fraction", "data"), va="center", color=GREY, size=SMALL
+        )
     better = "; lower is better" if score in DISTANCES else ""
     set_labels(
         ax,
-        _leading((table[score] if oracle.all() else table.loc[~oracle, score]).dropna()),
+        _leading(table[score] if oracle.all() else table.loc[~oracle, score]),
         f"{score}, mean and spread over seeds (blue: ours; pale: chosen with labels{better})",
         "",
     )
@@ -93,10 +96,12 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
 
 def _leading(scores: pd.Series) -> str:
     """The best methods, which come last; those that are equal as shown are named together."""
-    if scores.empty:
+    known = scores.dropna()
+    if known.empty:
         return "No score is shown"
-    best = scores.index[scores.round(2) == round(scores.iloc[-1], 2)][::-1]
-    return f"Best score: {joined_names(best)} ({scores.iloc[-1]:.2g})"
+    of_shown = " shown" if len(known) < len(scores) else ""
+    best = known.index[known.round(2) == round(known.iloc[-1], 2)][::-1]
+    return f"Best score{of_shown}: {joined_names(best)} ({known.iloc[-1]:.2g})"
 
 
 def joined_names(names: Iterable[Any]) -> str:
