@@ -25,7 +25,7 @@ path = "people.csv"
 id = "id"
 diagnosis = "diagnosis"
 covariates = ["age", "sex"]
-outcomes = ["mmse", "apoe"]
+outcomes = ["mmse", "apoe", "cdr"]
 site = "site"
 survival = { time = "years", event = "event" }
 [views.one]
@@ -42,6 +42,11 @@ twins = 0
 [model]
 kernel = "linear"
 """
+# without covariates, effects and their intervals are functions of counts and means
+UNADJUSTED = {
+    'covariates = ["age", "sex"]': "covariates = []",
+    '["mmse", "apoe", "cdr"]': '["mmse", "apoe", "cdr", "age", "sex"]',
+}
 VIEWS = {"one": 5, "two": 4, "three": 3}  # numbers of features
 DRAWN = ("survival",)
 METHODS = ["ours, linear", "ours, diffusion", "k-means"]
@@ -59,8 +64,10 @@ def write_study(folder: Path, seed: int) -> Path:
         kept = rng.random(len(y)) < (1.0 if name == "one" else rng.choice([1.0, 0.95, 0.85]))
         frame.assign(id=ids(y))[kept].to_csv(folder / f"{name}.csv", index=False)
     people(rng, y, k).assign(id=ids(y)).to_csv(folder / "people.csv", index=False)
-    path = folder / "study.toml"
-    path.write_text(f"{STUDY}n_clusters = {k}\n", encoding="utf-8")
+    path, text = folder / "study.toml", STUDY
+    for given, other in UNADJUSTED.items() if seed % 2 else ():
+        text = text.replace(given, other)
+    path.write_text(f"{text}n_clusters = {k}\n", encoding="utf-8")
     return path
 
 
@@ -127,13 +134,18 @@ def people(rng: np.random.Generator, y: np.ndarray, k: int) -> pd.DataFrame:
     apoe[rng.random(n) < rng.choice([0.0, 0.05])] = None
     time = rng.exponential(4.0 - 0.5 * y) + 0.1
     censored = rng.uniform(1.0, 5.0, n)
+    sex, age = categories(["F", "M"], 3.0), np.round(72.0 + 7.0 * rng.standard_normal(n) + 3.0 * y, 1)
+    cdr = rng.binomial(2, 0.1 + 0.2 * y / k)
+    sex[rng.random(n) < rng.choice([0.0, 0.05])] = None
+    age[rng.random(n) < rng.choice([0.0, 0.08])] = np.nan
     return pd.DataFrame(
         {
             "diagnosis": categories(["HC", "MCI", "AD"], 1.0),
-            "sex": categories(["F", "M"], 3.0),
+            "sex": sex,
             "apoe": apoe,
             "site": categories(["a", "b", "c"], 1.5),
-            "age": np.round(72.0 + 7.0 * rng.standard_normal(n), 1),
+            "age": age,
+            "cdr": cdr,
             "mmse": mmse,
             "years": np.minimum(time, censored).round(4),
             "event": (time <= censored).astype(int),
@@ -170,6 +182,7 @@ def few_figures() -> Iterator[None]:
 @contextmanager
 def leaky() -> Iterator[None]:
     """Runs as they were published before: six digits, exact steps, no second mean hidden."""
+    from viewloom.clinical.shown import Known
     from viewloom.study.run import tables
 
     def raw(value: float, *_: Any) -> float:
@@ -191,6 +204,10 @@ def leaky() -> Iterator[None]:
         f"{clinical}.published.shown_effect": raw,
         f"{clinical}.published.shown_p": raw,
         f"{clinical}.profiles.withheld": lambda sizes, min_cell: np.asarray(sizes) < min_cell,
+        f"{clinical}.profiles.rough_count": lambda count, min_cell: Known(count),
+        f"{clinical}.profiles._mean_of_all": lambda means, *_: means[-1],
+        f"{clinical}.published.small_groups": lambda *_: False,
+        f"{clinical}.published._single": lambda row, *_: {**row, "decimals": 2},
         "viewloom.plotting.clinical.on_grid": curves,
         "viewloom.study.published.shown_effect": raw,
         "viewloom.study.published.shown_p": raw,
@@ -231,6 +248,7 @@ def attacked_releases(seed: int, leaks: bool = False) -> dict[str, Attack]:
             "deviations": releases.attack_deviations(folder / "replication", n, ["diagnosis", "sex"]),
             "scores": releases.attack_scores(folder / "run", folder, "ours, linear"),
             "two runs": two_runs(first, folder),
+            **run_again(first, folder),
         }
 
 
@@ -277,6 +295,24 @@ def two_runs(study: Path, folder: Path) -> Attack:
         )
     few, close = releases.differenced(labels, others)
     return Attack(close, few)
+
+
+def run_again(study: Path, folder: Path) -> dict[str, Attack]:
+    """What a second run tells: one that hides counts below 20, and one without the first subject."""
+    text = study.read_text(encoding="utf-8")
+    coarser, without = study.with_name("coarser.toml"), folder / "lacking" / study.name
+    coarser.write_text(text.replace("[report]\n", "[report]\nmin_cell = 20\n"), encoding="utf-8")
+    run(coarser, folder / "coarser")
+    without.parent.mkdir()
+    without.write_text(text, encoding="utf-8")
+    for path in study.parent.glob("*.csv"):
+        table = pd.read_csv(path)
+        table[table["id"] != "s0000"].to_csv(without.with_name(path.name), index=False)
+    run(without, folder / "without")
+    return {
+        "together": releases.attack_together(folder / "run", folder / "coarser"),
+        "left out": releases.attack_left_out(folder / "run", folder / "without"),
+    }
 
 
 @contextmanager

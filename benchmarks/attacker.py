@@ -21,7 +21,17 @@ followed
     curves (nobody is censored before it) and the number of all subjects;
 events
     numbers of events that are hidden, from the height of a curve and the width of its band (Greenwood). Both
-    are found if fewer than five values remain, and fewer than what is shown of them allows.
+    are found if fewer than five values remain, and fewer than what is shown of them allows;
+hazards
+    numbers of events that are hidden, from the intervals of hazard ratios: the information of a Cox
+    regression is about ``d_1 d_2 / (d_1 + d_2)`` of the numbers of events;
+numbers
+    of subjects with a known value, or of a cluster, that are hidden: from the means and standard deviations
+    of clusters and of all, which are sums over them, and from the intervals of differences of means;
+values
+    of variables with three values that are taken as numbers: all pairs of columns of three counts are
+    enumerated that have the shown Cliff's delta and its interval. A count is found if it is known to be small
+    and fewer than five values remain.
 
 Nothing here imports viewloom: the attacker has the files, and knows how reports are made.
 """
@@ -31,7 +41,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from itertools import product
@@ -48,9 +58,12 @@ SPAN = 0.5  # standard deviations within which a mean counts as found
 MONTH = 1.0 / 12.0
 MOST_TABLES = 20_000
 WALKERS, STEPS = 100, 600
+MOST_COMBINED = 2_000_000  # combinations of hidden numbers that are tried
+LOST = (1.1, 1.5)  # at most, information by the numbers of events over that of a Cox regression, adjusted
 MOST_TOTALS = 8  # for which Fisher's test is computed again
 ANY = (-np.inf, np.inf)
 Interval = tuple[float, float]
+Effect = tuple[int, Interval, Interval, Interval]  # of a cluster against the rest, with its bounds
 
 
 @dataclass
@@ -201,6 +214,7 @@ class Crossed:
     p: Interval
     test: str
     scores: dict[str, Interval]
+    odds: tuple[Effect, ...] = ()
 
     @property
     def hidden(self) -> Array:
@@ -225,7 +239,15 @@ def crossed(files: Published) -> Iterator[tuple[str, Crossed]]:
         tested = sum(value != "(missing)" for value in values)
         yield (
             variable,
-            Crossed(cells[:, :, 0], cells[:, :, 1], totals, sizes, tested, *_statistics(files, variable)),
+            Crossed(
+                cells[:, :, 0],
+                cells[:, :, 1],
+                totals,
+                sizes,
+                tested,
+                *_statistics(files, variable),
+                _odds(files, variable),
+            ),
         )
 
 
@@ -238,6 +260,9 @@ def _statistics(files: Published, variable: str) -> tuple[Interval, Interval, st
             effect += [interval(row["effect"][0]), interval(row["effect"][1])]
             p.append(interval(row["p"][0]))
             p += [interval(row["p"][1])] * (not row["p"][0].startswith(("<", "≥")))
+    for row in files.rows("explanations"):
+        if row["variable"][0] == variable:
+            effect += [interval(row["effect"][0]), interval(row["effect"][1])]
     drawn = files.summary["drawings"].get("associations", {}).get("data", {"variable": []})
     if variable in drawn["variable"]:
         at = drawn["variable"].index(variable)
@@ -252,6 +277,35 @@ def _statistics(files: Published, variable: str) -> tuple[Interval, Interval, st
         agreement = files.metrics.get("agreement_with_diagnosis") or {}
         scores = {name: interval(value) for name, value in agreement.items() if name in SCORES}
     return both(*effect), both(*p), test, scores
+
+
+def _adjusted(files: Published, variable: str, model: str) -> Iterator[Effect]:
+    """Effects of a variable and their bounds, by cluster, if nothing is adjusted for."""
+    if not _unadjusted(files):
+        return
+    names = [head.removeprefix("cluster ") for head in _clusters(files)]
+    for row in files.rows("adjusted"):
+        if row["variable"][0] == variable and row["model"][0] == model:
+            at = names.index(row["cluster against the rest"][0])
+            yield at, interval(row["effect"][0]), *bounds_of(row["95% interval"][0])
+
+
+def _unadjusted(files: Published) -> bool:
+    return ["participants.covariates", "none"] in files.summary.get("settings", [])
+
+
+def _odds(files: Published, variable: str) -> tuple[Effect, ...]:
+    return tuple(_adjusted(files, variable, "logistic"))
+
+
+def bounds_of(text: str) -> tuple[Interval, Interval]:
+    """The two bounds of a shown interval.
+
+    >>> bounds_of("0.5 to 2.5"), bounds_of("–")
+    (((0.45, 0.55), (2.45, 2.55)), ((-inf, inf), (-inf, inf)))
+    """
+    low, _, high = text.partition(" to ")
+    return interval(low), interval(high)
 
 
 def _p_of(value: Any) -> Interval:
@@ -421,6 +475,9 @@ def agrees(table: Crossed, tables: Array) -> Array:
     fine = _within(cramers_v(inner), table.effect)
     for name, known in table.scores.items():
         fine &= _within(SCORES[name](inner), known)
+    for j, *known in table.odds if inner.shape[1] == 2 else ():
+        for values, shown in zip(odds_ratios(inner, j), known, strict=True):
+            fine &= _within(values, shown)
     if table.test == "chi-square":
         r, c = ((inner.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
         p = stats.chi2.sf(chi_squares(inner), np.maximum((r - 1) * (c - 1), 1))
@@ -429,6 +486,17 @@ def agrees(table: Crossed, tables: Array) -> Array:
         p = fisher(inner[fine])
         fine[fine] = _within(p, table.p) | np.isnan(p)
     return fine
+
+
+def odds_ratios(tables: Array, j: int) -> tuple[Array, Array, Array]:
+    """Odds ratio of the second value in a cluster against the rest, and its 95 % interval (Wald)."""
+    own, rest = tables[:, :, j].astype(float), np.delete(tables, j, axis=2).sum(axis=2).astype(float)
+    cells = np.column_stack([own, rest])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        b = np.log(own[:, 1] * rest[:, 0] / (own[:, 0] * rest[:, 1]))
+        reach = 1.96 * np.sqrt((1.0 / cells).sum(axis=1))
+        found = np.exp(b), np.exp(b - reach), np.exp(b + reach)
+    return found[0], found[1], found[2]
 
 
 def fisher(tables: Array) -> Array:
@@ -562,7 +630,7 @@ def attack_means(files: Published) -> Attack:
             ours = [other for other in rows if other["variable"][0] == variable]
             known = next((other for other in ours if other["value"][0] == "known"), None)
             n = sizes if known is None else np.array([count(known[head][0]) for head in heads])
-            total = count(rows[0]["all"][0] if known is None else known["all"][0])
+            total = _total(files, ours)
             means = [_mean(*row[head]) for head in [*heads, "all"]]
             small = [j for j, head in enumerate(heads) if row[head][0].startswith("<")]
             for h in small:
@@ -573,6 +641,19 @@ def attack_means(files: Published) -> Attack:
     return result
 
 
+def _total(files: Published, rows: list[dict[str, tuple[str, str | None]]]) -> tuple[int, int]:
+    """Bounds of the number of subjects with a value, by the rows of a variable and what is missing of it."""
+    n = int(files.metrics["subjects"])
+    shown = {row["value"][0]: count(row["all"][0]) for row in rows}
+    tested = [row for row in files.rows("associations") if row["variable"][0] == rows[0]["variable"][0]]
+    lacking = [count(row["missing values"][0]) for row in tested]
+    lacking += [shown["(missing)"]] if "(missing)" in shown else []
+    known = shown.get("known", (0, n))
+    return max([known[0], *(n - high for _, high in lacking)]), min(
+        [known[1], n, *(n - low for low, _ in lacking)]
+    )
+
+
 def _clusters(files: Published) -> list[str]:
     """Columns of the profile for clusters."""
     return [
@@ -581,10 +662,16 @@ def _clusters(files: Published) -> list[str]:
 
 
 def _mean(text: str, key: str | None) -> Interval:
-    """A shown mean; the sort key may have more digits."""
+    """A shown mean; the sort key may have more digits, but a zero behind the point may be none.
+
+    >>> _mean("24 (4)", "24.0"), _mean("24 (4)", "24.3")
+    ((23.5, 24.5), (24.25, 24.35))
+    """
     if text[:1] in "<≥h":
         return ANY
-    return both(interval(text.split(" (")[0]), interval(key))
+    shown, stored = interval(text.split(" (")[0]), interval(key)
+    same = key is not None and key.endswith(".0") and sum(shown) == sum(stored)
+    return shown if same else both(shown, stored)
 
 
 def _spread(text: str) -> float:
@@ -643,13 +730,14 @@ def _possible_sizes(n: Array, total: tuple[int, int], h: int) -> Iterator[Array]
     """Sizes of clusters that agree with their bounds and total; that of one cluster is varied."""
     open_ = [j for j in range(len(n)) if n[j, 0] < n[j, 1] and j != h]
     for size in range(max(int(n[h, 0]), 1), min(int(n[h, 1]), 60) + 1):
-        sizes = n[:, 0].astype(float)
-        sizes[h] = size
-        lacking = total[0] - sizes.sum()
-        if open_:
-            sizes[open_] += lacking / len(open_)
-        if open_ or abs(lacking) < 0.5:
-            yield sizes
+        for sum_ in range(total[0], total[1] + 1):
+            sizes = n[:, 0].astype(float)
+            sizes[h] = size
+            lacking = sum_ - sizes.sum()
+            if open_:
+                sizes[open_] += lacking / len(open_)
+            if open_ or abs(lacking) < 0.5:
+                yield sizes
 
 
 # times
@@ -806,6 +894,240 @@ def greenwood(height: float, low: float, high: float) -> Interval:
     return min(found), max(found)
 
 
+# intervals of effects
+
+
+def attack_hazards(files: Published) -> Attack:
+    """Solve for hidden numbers of events by the intervals of hazard ratios."""
+    result, rows, n = Attack(), files.rows("conversion"), int(files.metrics["subjects"])
+    names = [row["cluster"][0] for row in rows]
+    ratios = {
+        names.index(row["cluster against the rest"][0]): bounds_of(row["95% interval"][0])
+        for row in files.rows("hazards")
+        if row["cluster against the rest"][0] in names
+    }
+    ends = [_events_of(row, n) for row in rows]
+    for j in (j for j, (low, high) in enumerate(ends) if low < high):
+        remain = possible_events(ends, ratios, j, LOST[not _unadjusted(files)])
+        if remain is None:
+            result.add(None)
+        else:
+            result.add(0 < remain < min(ENOUGH, ends[j][1] - ends[j][0] + 1))
+    return result
+
+
+def _events_of(row: dict[str, tuple[str, str | None]], n: int) -> tuple[int, int]:
+    low, high = count(row["events"][0])
+    return low, min(high, count(row["followed up"][0])[1], n)
+
+
+def possible_events(
+    ends: list[tuple[int, int]],
+    ratios: dict[int, tuple[Interval, Interval]],
+    j: int,
+    lost: float = LOST[0],
+) -> int | None:
+    """Number of values of the events of cluster j that agree with the intervals; None for too many to try.
+
+    With d events of a cluster and D of all, ``1 / se^2`` of the log hazard ratio is at most
+    ``d (D - d) / D``, and not much less where the share of the cluster among those at risk changes little.
+    """
+    tried = _all_within(ends)
+    if tried is None:
+        return None
+    fine, total = np.ones(len(tried), dtype=bool), tried.sum(axis=1)
+    for i, (low, high) in ratios.items():
+        if not np.isfinite([*low, *high]).all() or low[0] <= 0.0:
+            continue
+        narrow, wide = (np.log(b / a) / 2.0 / 1.96 for a, b in ((low[1], high[0]), (low[0], high[1])))
+        most = tried[:, i] * (total - tried[:, i]) / np.maximum(total, 1)
+        fine &= (most >= 0.97 / wide**2) & (most <= lost / narrow**2)
+    return len(np.unique(tried[fine, j]))
+
+
+def _all_within(ends: Sequence[tuple[int, int]]) -> Array | None:
+    """All combinations of whole numbers within bounds; None for too many to try."""
+    if np.prod([float(high - low + 1) for low, high in ends]) > MOST_COMBINED:
+        return None
+    return np.stack(np.meshgrid(*(np.arange(low, high + 1) for low, high in ends)), axis=-1).reshape(
+        -1, len(ends)
+    )
+
+
+@dataclass
+class Numbers:
+    """What is shown of a numeric variable: bounds of the numbers of values, means and standard deviations."""
+
+    n: list[tuple[int, int]]  # of each cluster
+    total: tuple[int, int]
+    means: list[Interval]  # of each cluster, and of all
+    spreads: list[Interval]
+    differences: list[Effect]
+
+
+def attack_numbers(files: Published) -> Attack:
+    """Solve for hidden numbers of subjects with a value of numeric variables."""
+    result = Attack()
+    for one in _numeric(files):
+        for j in (j for j, (low, high) in enumerate(one.n) if low < high):
+            result.add(found_number(one, j))
+    return result
+
+
+def _numeric(files: Published) -> Iterator[Numbers]:
+    rows, heads, n = files.rows("profile"), _clusters(files), int(files.metrics["subjects"])
+    for row in (row for row in rows if row["value"][0] == "mean (SD)" and " (" in row["all"][0]):
+        variable = row["variable"][0]
+        ours = {one["value"][0]: one for one in rows if one["variable"][0] == variable}
+        ends, size = [], rows[0]
+        for head in heads:
+            low, high = count(size[head][0])
+            if "known" in ours:
+                known, missing = count(ours["known"][head][0]), count(ours["(missing)"][head][0])
+                low, high = max(known[0], low - missing[1]), min(known[1], high - missing[0])
+            ends.append((max(low, 0), min(high, n)))
+        total = _total(files, list(ours.values()))
+        cells = [row[head] for head in [*heads, "all"]]
+        spreads = [interval(text.split("(")[1].rstrip(")")) if "(" in text else ANY for text, _ in cells]
+        means = [_mean(*cell) for cell in cells]
+        yield Numbers(ends, total, means, spreads, list(_adjusted(files, variable, "linear")))
+
+
+def found_number(one: Numbers, j: int) -> bool | None:
+    """Whether few values of a hidden number agree with means, standard deviations and intervals."""
+    tried = _all_within(one.n)
+    if tried is None:
+        return None
+    total = tried.sum(axis=1)
+    tried = tried[(total >= one.total[0]) & (total <= one.total[1]) & (total > 1)].astype(float)
+    alone = len(np.unique(tried[:, j]))
+    tried = tried[_sums_to(one, tried)]
+    for i, _, low, high in one.differences:
+        tried = tried[_has_interval(one, tried, i, low, high)]
+    return bool(0 < len(np.unique(tried[:, j])) < min(ENOUGH, alone))
+
+
+def _middle(known: list[Interval], otherwise: float) -> tuple[Array, Array]:
+    """Middles and half widths of intervals, with a middle for those that are not known."""
+    ends = np.array([one if one != ANY else (otherwise, otherwise) for one in known])
+    return ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) / 2.0
+
+
+def _sums_to(one: Numbers, n: Array) -> Array:
+    """Which numbers have the mean of all, ``sum_j n_j (m_j - m) = 0``; hidden means are within four SD."""
+    spread = one.spreads[-1][1]
+    middle, half = _middle(one.means, sum(one.means[-1]) / 2.0)
+    reach = np.where([mean == ANY for mean in one.means[:-1]], 4.0 * spread, half[:-1]) + half[-1]
+    return np.asarray(np.abs(n @ (middle[:-1] - middle[-1])) <= n @ reach + 1e-9)
+
+
+def _has_interval(one: Numbers, n: Array, i: int, low: Interval, high: Interval) -> Array:
+    """Which numbers have the interval of a difference of means, in standard deviations (HC3).
+
+    The variance of the difference is ``s_1^2 / (n_1 - 1) + s_2^2 / (n_2 - 1)``, with s_2 of all others.
+    """
+    if ANY in (low, high, *one.spreads):
+        return np.ones(len(n), dtype=bool)
+    middle, _ = _middle(one.means, 0.0)
+    others = np.arange(n.shape[1]) != i
+    total, n_rest = n.sum(axis=1), n[:, others].sum(axis=1)
+    centre = n[:, others] @ middle[:-1][others] / np.maximum(n_rest, 1.0)
+    apart = (n[:, others] * (middle[:-1][others] - centre[:, None]) ** 2).sum(axis=1)
+    reaches = []
+    for end in (0, 1):
+        s = np.array([spread[end] for spread in one.spreads])
+        rest = ((n[:, others] - 1.0) @ s[:-1][others] ** 2 + apart) / np.maximum(n_rest - 1.0, 1.0)
+        var = s[i] ** 2 / np.maximum(n[:, i] - 1.0, 1.0) + rest / np.maximum(n_rest - 1.0, 1.0)
+        reaches.append(stats.t.ppf(0.975, np.maximum(total - 2.0, 1.0)) * np.sqrt(var) / s[-1])
+    least, most = (high[0] - low[1]) / 2.0, (high[1] - low[0]) / 2.0
+    slack = 1.0 + (one.spreads[-1][1] - one.spreads[-1][0]) / one.spreads[-1][1]
+    return np.asarray((reaches[1] * slack >= least) & (reaches[0] / slack <= most))
+
+
+def attack_values(files: Published) -> Attack:
+    """Solve for counts of the values of numeric variables that have three of them (a reader knows which)."""
+    result, heads = Attack(), _clusters(files)
+    sizes = files.rows("profile")[0] if heads else {}
+    rounder = {row["variable"][0]: row for row in files.rows("profile") if _is_rounder(row)}
+    explained = {row["variable"][0]: interval(row["effect"][0]) for row in files.rows("associations")}
+    for row in (row for row in files.rows("pairs") if row["variable"][0] in rounder):
+        name, pair = row["variable"][0], [f"cluster {one}" for one in row["clusters"][0].split(" and ")]
+        n, m = (count(sizes[head][0]) for head in pair)
+        if n[0] == n[1] and m[0] == m[1]:
+            shown = interval(row["effect"][0]), *bounds_of(row["95% interval"][0])
+            means = tuple(_mean(*rounder[name][head]) for head in pair)
+            for found in found_values(n[0], m[0], *shown, means, explained[name] if len(heads) == 2 else ANY):
+                result.add(found)
+    return result
+
+
+def _is_rounder(row: dict[str, tuple[str, str | None]]) -> bool:
+    """Whether means have no decimals although their standard deviation is small: there are few values."""
+    text = row["all"][0]
+    return row["value"][0] == "mean (SD)" and "." not in text and "(" in text and _spread(text) < 3
+
+
+def found_values(
+    n: int,
+    m: int,
+    delta: Interval,
+    low: Interval,
+    high: Interval,
+    means: Sequence[Interval] = (ANY, ANY),
+    explained: Interval = ANY,
+) -> list[bool]:
+    """For each of two times three counts, whether it is known to be small and to have few values.
+
+    The values are 0, 1 and 2; `explained` is epsilon squared, if there are two clusters.
+    """
+    if ANY in (delta, low, high):
+        return [False] * 6
+    first, second = _threes(n), _threes(m)
+    kept = []
+    for part in np.array_split(first, max(len(first) // 50, 1)):
+        a, b = np.repeat(part, len(second), axis=0), np.tile(second, (len(part), 1))
+        fine = np.ones(len(a), dtype=bool)
+        for values, known in zip(dominances(a, b), (delta, low, high), strict=True):
+            fine &= _within(values, known)
+        for part_, known in zip((a, b), means, strict=True):
+            fine &= _within(part_ @ [0, 1, 2] / part_.sum(axis=1), known)
+        fine &= _within(_epsilon_squared(a, b), explained)
+        kept.append(np.hstack([a, b])[fine])
+    tables = np.concatenate(kept)
+    return [bool(0 < len(values) < ENOUGH and values[-1] < 11) for values in map(np.unique, tables.T)]
+
+
+def _epsilon_squared(a: Array, b: Array) -> Array:
+    """Epsilon squared of the Kruskal-Wallis test of two columns of counts, ``H / (N - 1)``."""
+    n, m, both = a.sum(axis=1), b.sum(axis=1), (a + b).astype(float)
+    total = (n + m).astype(float)
+    tied = 1.0 - (both**3 - both).sum(axis=1) / (total**3 - total)
+    U = dominances(a, b)[0] * n * m / 2.0
+    return np.asarray(12.0 * U**2 / ((total + 1) * n * m * np.maximum(tied, 1e-9) * (total - 1)))
+
+
+def _threes(n: int) -> Array:
+    """All ways to divide n into three counts."""
+    return np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)])
+
+
+def dominances(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """Cliff's delta of two columns of counts of ordered values, and its interval (Feng and Cliff 2004)."""
+    n, m = a.sum(axis=1)[:, None].astype(float), b.sum(axis=1)[:, None].astype(float)
+    rows = (2.0 * np.cumsum(b, axis=1) - b - m) / m  # share of b below each value minus that above it
+    columns = (n - 2.0 * np.cumsum(a, axis=1) + a) / n
+    d = (a * rows).sum(axis=1, keepdims=True) / n
+    within = n * m - (a * b).sum(axis=1, keepdims=True) - n * m * d**2
+    between = m**2 * (a * (rows - d) ** 2).sum(axis=1, keepdims=True)
+    between += n**2 * (b * (columns - d) ** 2).sum(axis=1, keepdims=True)
+    s2 = np.maximum((between - within) / (n * m * (n - 1) * (m - 1)), (1.0 - d**2) / (n * m - 1))
+    z = 1.959964
+    below, reach = 1.0 - d**2 + z**2 * s2, z * np.sqrt(s2 * ((1.0 - d**2) ** 2 + z**2 * s2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = [np.clip((d - d**3 + sign * reach) / below, -1.0, 1.0) for sign in (-1.0, 1.0)]
+    return d[:, 0], ends[0][:, 0], ends[1][:, 0]
+
+
 ATTACKS = {
     "counts": attack_counts,
     "patterns": attack_patterns,
@@ -813,6 +1135,9 @@ ATTACKS = {
     "times": attack_times,
     "followed": attack_followed,
     "events": attack_events,
+    "hazards": attack_hazards,
+    "numbers": attack_numbers,
+    "values": attack_values,
 }
 
 

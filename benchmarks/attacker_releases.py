@@ -12,6 +12,13 @@ scores
     of other methods: the tables of the diagnosis are solved again (`attacker.solved`) with the scores of all
     methods that, by the published agreement between methods, find the clusters that the report describes.
 
+together
+    counts of two runs of the same clusters with other numbers of subjects below which counts are hidden: all
+    tables that agree with both;
+left out
+    the categories of one subject, from a run with and a run without that subject.
+
+The last two are runs that should not both be shared; no rule of a single run can prevent them.
 ``differenced`` counts what two runs of the same study with other numbers of clusters tell together.
 Nothing here imports viewloom. Figures and documents of `viewloom figures` and `viewloom paper` need no
 attack: they are made from published files alone, which `tests/reliability/test_releases.py` proves by making
@@ -179,6 +186,53 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 # two runs of one study
+
+
+def attack_together(first: Path, second: Path) -> Attack:
+    """Solve for counts that are hidden in both of two runs with the same clusters."""
+    result, others = Attack(), dict(crossed(Published.of(second)))
+    for name, table in crossed(Published.of(first)):
+        if name in others and table.low.shape == others[name].low.shape:
+            for found in solved(merged(table, others[name])):
+                result.add(found)
+    return result
+
+
+def merged(one: Crossed, other: Crossed) -> Crossed:
+    """What two descriptions of the same table tell together."""
+
+    def narrower(a: Array, b: Array) -> Array:
+        return np.column_stack([np.maximum(a[:, 0], b[:, 0]), np.minimum(a[:, 1], b[:, 1])])
+
+    return replace(
+        one,
+        low=np.maximum(one.low, other.low),
+        high=np.minimum(one.high, other.high),
+        rows=narrower(one.rows, other.rows),
+        columns=narrower(one.columns, other.columns),
+        effect=both(one.effect, other.effect),
+        p=both(one.p, other.p),
+        test=one.test or other.test,
+    )
+
+
+def attack_left_out(whole: Path, without: Path) -> Attack:
+    """Find the categories of the subject whom the second run lacks, by the difference of shown counts."""
+    result, others = Attack(), dict(crossed(Published.of(without)))
+    for name, table in crossed(Published.of(whole)):
+        if name in others and table.rows.shape == others[name].rows.shape:
+            result.add(found_category(table.rows, others[name].rows))
+    return result
+
+
+def found_category(whole: Array, without: Array) -> bool:
+    """Whether the totals (levels x bounds) of a category are less by one subject, and it is shown.
+
+    >>> found_category(np.array([[40, 40], [21, 21]]), np.array([[40, 40], [20, 20]]))
+    True
+    """
+    exact = (whole[:, 0] == whole[:, 1]) & (without[:, 0] == without[:, 1])
+    return bool((exact & (whole[:, 0] - without[:, 0] == 1)).any())
 
 
 def differenced(labels: Array, others: Array, least: int = SMALL) -> tuple[int, int]:

@@ -7,8 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from viewloom.clinical import Hidden, associations, conversion, described, on_grid
-from viewloom.clinical.published import precisions, published_associations
+from viewloom.clinical import Hidden, Known, associations, conversion, described, on_grid
+from viewloom.clinical.profiles import _mean_of_all
+from viewloom.clinical.published import (
+    CLASS_ONLY,
+    precisions,
+    published_adjusted,
+    published_associations,
+    published_hazards,
+    published_pairs,
+    small_groups,
+)
 from viewloom.clinical.release import (
     PClass,
     coarse_p,
@@ -17,8 +26,9 @@ from viewloom.clinical.release import (
     rounded_p,
     withheld,
 )
-from viewloom.clinical.statistics import _Hidden, precision
+from viewloom.clinical.statistics import Precision, _Hidden, precision
 from viewloom.clinical.suppression import hidden
+from viewloom.clinical.variables import variable_of
 
 
 class TestWithheld:
@@ -188,3 +198,109 @@ class TestStatistics:
         assert str(shown.loc["age", "p"]) == "≥0.05"
         exact = precisions(labels, people, described(labels, people, min_cell=1), 1)
         assert all(one.exact for one in exact.values())
+
+
+EFFECT = {"effect": 0.4321, "low": 0.0321, "high": 0.8321, "p": 0.0342, "p_holm": 0.0342}
+
+
+class TestIntervals:
+    """Intervals tell how many subjects are behind them."""
+
+    def pairs(self, n, known):
+        return published_pairs(pd.DataFrame([{"variable": "mmse", **EFFECT, "n": n, "n_other": n}]), known)
+
+    @pytest.mark.parametrize(("n", "shown"), [(40, (0.4, None)), (100, (0.4, 0.0)), (5000, (0.43, 0.03))])
+    def test_are_rounder_where_numbers_of_missing_values_are_hidden(self, n, shown):
+        found = self.pairs(n, {"mmse": Precision(counted=False)}).iloc[0]
+        assert (found["effect"], None if np.isnan(found["low"]) else found["low"]) == shown
+        assert found["p"] == (0.034 if n == 5000 else PClass("<0.05"))
+        assert "n" not in found
+
+    def test_have_two_decimals_where_nothing_is_hidden(self):
+        found = self.pairs(40, {"mmse": Precision()}).iloc[0]
+        assert found[["effect", "low", "high"]].tolist() == [0.43, 0.03, 0.83]
+
+    def test_of_adjusted_effects_are_hidden_with_counts_and_with_missing_values_of_covariates(self):
+        rows = [
+            {"variable": name, "measure": "odds ratio", **EFFECT, "n": 60, "note": ""}
+            for name in ("sex", "sex", "apoe")
+        ]
+        known = {"sex": Precision(), "apoe": CLASS_ONLY, "age": Precision(counted=False)}
+        assert published_adjusted(pd.DataFrame(rows), known)["low"].tolist() == [0.03, 0.03]
+        beside = published_adjusted(pd.DataFrame(rows), known, ["age"])
+        assert beside["low"].isna().all()
+        assert beside["p"].tolist() == [PClass("<0.05")] * 2
+
+    def test_of_hazard_ratios_are_hidden_if_any_cluster_has_few_events(self):
+        """Of two clusters, the ratio of one is that of the other."""
+        rows = [{"cluster": j, **EFFECT, "n": n, "events": d, "note": ""} for j, n, d in self.CLUSTERS]
+        table = pd.DataFrame(rows).rename(columns={"effect": "hazard_ratio"})
+        found = published_hazards(table, 11)
+        assert found["cluster"].tolist() == [0]
+        assert np.isnan(found.loc[0, "low"])
+        assert found.loc[0, "p"] == PClass("<0.05")
+        assert published_hazards(table, 5)["low"].tolist() == [0.03, 0.03]
+
+    CLUSTERS = ((0, 90, 40), (1, 60, 7))
+
+
+class TestNumbersOfValues:
+    @pytest.fixture
+    def cohort(self):
+        """Four clusters, of which one has many missing values."""
+        labels = np.repeat([0, 1, 2, 3], [44, 39, 34, 19])
+        score = np.array([22.4, 25.1, 26.5, 23.5])[labels]
+        score += np.random.default_rng(0).normal(0.0, 2.7, len(labels))
+        return labels, pd.DataFrame({"score": score}).mask(np.arange(136)[:, None] < 24)
+
+    def test_the_total_is_rounder(self, cohort):
+        table = described(*cohort).loc["score"]
+        assert [str(cell) for cell in table["all"]][2:] == ["hidden", "about 20"]
+
+    def test_the_mean_of_all_is_rounder_if_they_could_be_solved_for(self):
+        means = [Known(mean, 1, spread=2.9) for mean in (22.4, 25.1, 26.5, 23.5, 24.8)]
+        ends, total = np.array([[11, 33], [29, 39], [24, 34], [11, 19]]), np.array([111, 121])
+        assert str(_mean_of_all(means, ends, total)) == "25 (3)"
+        alike = [Known(mean, 1, spread=2.9) for mean in (24.0, 24.1, 24.2, 24.0, 24.1)]
+        assert str(_mean_of_all(alike, ends, total)) == "24.1 (2.9)"
+        known = np.repeat(ends[:, :1], 2, axis=1)
+        assert _mean_of_all(means, known, total) is means[-1]
+
+    def test_statistics_of_single_clusters_know_of_it(self, cohort):
+        labels, people = cohort
+        known = precisions(labels, people, described(labels, people), 11)["score"]
+        assert known.exact
+        assert not known.counted
+
+    def test_of_three_values_are_counts(self):
+        labels = np.repeat([0, 1], 40)
+        people = pd.DataFrame(
+            {"cdr": np.r_[np.repeat([0, 1, 2], [34, 2, 4]), np.repeat([0, 1, 2], [15, 20, 5])]}
+        )
+        known = precisions(labels, people, described(labels, people), 11)["cdr"]
+        assert (known.effect, known.exact) == (1, False)
+        assert precisions(labels, people, described(labels, people, min_cell=1), 1)["cdr"] == Precision()
+
+
+def test_a_log_rank_test_has_its_class_beside_hidden_events():
+    rng = np.random.default_rng(0)
+    labels, time = np.repeat([0, 1], [60, 40]), rng.exponential(3.0, 100)
+    few = np.where(labels == 1, np.arange(100) % 8 == 0, 1)
+    assert isinstance(on_grid(conversion(labels, time, few), 11).p, PClass)
+    assert isinstance(on_grid(conversion(labels, time, np.arange(100) % 2), 11).p, float)
+
+
+@pytest.mark.parametrize(
+    ("values", "small"),
+    [
+        (["F", "M"] * 40, False),
+        (["F", "M"] * 37 + [None] * 6, True),  # few missing values are a small group, too
+        (list(np.arange(80.0)), False),
+        ([0, 1, 2] * 26 + [1, 2], False),
+        ([0] * 70 + [1, 2] * 5, True),
+    ],
+)
+def test_groups_of_a_variable_that_are_small(values, small):
+    """Statistics of a variable with small groups are hidden in every table, also as explanations."""
+    variable = variable_of("x", pd.Series(values), categorical=False)
+    assert small_groups(variable, np.arange(80) // 40, 2, 11) == small

@@ -15,8 +15,10 @@ from matplotlib.text import Text
 
 from viewloom import KernelMultiviewNMF, plotting
 from viewloom.data import simulated as simulate
+from viewloom.evaluation.comparison import SCORES, Comparison
 from viewloom.evaluation.inspection import ViewContributions
 from viewloom.plotting import style
+from viewloom.plotting.features import ImportanceMap
 
 HOSTILE = [
     "$\\frac{",
@@ -341,6 +343,26 @@ class TestMaps:
         table["importance"] = [5.0, 3.0, 1.0, 1.0]
         title = plotting.feature_importance(table).get_title(loc="left").replace("\n", " ")
         assert title == "Half of the importance lies in 1 of 4 features"
+
+    def test_slanted_names_of_columns_have_one_line(self):
+        _, ax = plt.subplots(figsize=(2, 2))
+        ax.set_xlim(0, 5)
+        style.name_columns(ax, [f"published form {j}\n(searched from random start)" for j in range(6)])
+        assert not any("\n" in label.get_text() for label in ax.get_xticklabels())
+
+    def test_methods_without_a_score_are_named(self):
+        runs = pd.DataFrame(
+            {"method": ["ours", "k-means", "CNMF"], "seed": 0, "seconds": 1.0, "iterations": 1}
+        )
+        runs = runs.assign(**{score: [np.nan, 0.2, 0.1] for score in SCORES})
+        ax = plotting.comparison(Comparison(runs))
+        assert row_names(ax) == ["ours", "CNMF", "k-means"]
+        assert [text.get_text() for text in ax.texts] == [" not shown"]
+        assert ax.get_title(loc="left") == "Best score shown: k-means (0.2)"
+
+    def test_importance_of_clusters_alone_has_no_half(self):
+        table = pd.DataFrame({"feature": ["a", "b"], "importance": np.nan, "cluster_0": [0.5, 0.2]})
+        assert ImportanceMap.of(table, 2).half is None
 
     def test_importances_of_every_view(self):
         views, _ = simulate.blobs_views(40, n_views=3, n_features=4, random_state=0)

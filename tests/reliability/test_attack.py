@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import attack as studies
-from attacker import Crossed, attack, enumerated, found_mean, interval, resolution, solved
+from attacker import (
+    ANY,
+    Crossed,
+    Numbers,
+    attack,
+    enumerated,
+    found_mean,
+    found_number,
+    found_values,
+    interval,
+    possible_events,
+    resolution,
+    solved,
+)
 
 SMALL = 11
 SEEDS = (0, 5)  # the first has a small cluster, the second rare combinations of views
@@ -32,7 +46,8 @@ def runs(tmp_path_factory):
 
 def test_no_hidden_number_is_found(runs):
     found = [attack(run) for run in runs]
-    assert all(sum(one[name].tried for one in found) > 0 for name in ("counts", "patterns", "means", "times"))
+    tried = ("counts", "patterns", "means", "times", "hazards", "numbers", "values")
+    assert all(sum(one[name].tried for one in found) > 0 for name in tried)
     assert not [(name, one) for each in found for name, one in each.items() if one.found]
 
 
@@ -136,6 +151,47 @@ class TestAttacker:
         assert found_mean(shown, sizes, (75, 75), 2.0, (0.0, 1.0), 2)
         assert not found_mean(both, sizes, (75, 75), 2.0, (0.0, 1.0), 2)
         assert found_mean(both, sizes, (75, 75), 2.0, (0.4, 0.401), 2)
+
+    def test_finds_counts_by_an_odds_ratio_and_its_interval(self):
+        table = np.array([[30, 14], [12, 40], [3, 2]])  # the last row: missing values
+        bounds = [[11, 11], [11, 11], [0, 0]], [[99, 99], [99, 99], [10, 10]]
+        b, reach = np.log(40 * 30 / (12 * 14)), 1.96 * np.sqrt(1 / 30 + 1 / 14 + 1 / 12 + 1 / 40)
+        shown = (1, *(interval(f"{np.exp(x):.2f}") for x in (b, b - reach, b + reach)))
+        hidden = self.crossed(*bounds, table.sum(axis=1), table.sum(axis=0))
+        hidden = replace(hidden, tested=2)
+        assert True not in solved(hidden)
+        assert True in solved(replace(hidden, odds=(shown,)))
+
+    def test_finds_events_by_the_interval_of_a_hazard_ratio(self):
+        """Two clusters, of which one has 7 events: its row is not shown, but the other has the same ratio."""
+        reach = 1.96 * np.sqrt(1 / 40 + 1 / 7)
+        two = interval(f"{1.6 * np.exp(-reach):.2f}"), interval(f"{1.6 * np.exp(reach):.2f}")
+        ends = [(40, 40), (0, 10)]
+        assert possible_events(ends, {0: two}, 1) == 1
+        assert possible_events(ends, {0: (ANY, ANY)}, 1) == 11
+
+    def test_finds_numbers_of_values_by_means_and_intervals(self):
+        """57 of 60 and 26 of 40 have a value."""
+        n, m, s = np.array([57, 26]), np.array([70.0, 82.0]), 8.0
+        everyone = n @ m / n.sum()
+        spread = np.sqrt(((n - 1) * s**2 + n * (m - everyone) ** 2).sum() / (n.sum() - 1))
+        means = [interval(f"{x:.1f}") for x in (*m, everyone)]
+        spreads = [interval(f"{x:.1f}") for x in (s, s, spread)]
+        shown = Numbers([(50, 60), (11, 40)], (83, 83), means, spreads, [])
+        assert found_number(shown, 0)
+        assert not found_number(replace(shown, means=[*means[:2], (everyone - 0.5, everyone + 0.5)]), 0)
+        apart = replace(shown, total=(61, 100), means=[*means[:2], (60.0, 90.0)])
+        reach, d = 1.99 * np.sqrt(s**2 / 56 + s**2 / 25) / spread, 12.0 / spread
+        exact, rough = ([(0, ANY, *(interval(f"{d + x:.{k}f}") for x in (-reach, reach)))] for k in (2, 1))
+        assert found_number(replace(apart, n=[(57, 57), (11, 40)], differences=exact), 1)
+        assert not found_number(replace(apart, n=[(57, 57), (11, 40)], differences=rough), 1)
+
+    def test_finds_counts_of_three_values_by_cliffs_delta(self):
+        """34, 1 and 3 subjects against 21, 18 and 1."""
+        shown = interval("-0.33"), interval("-0.51"), interval("-0.13")
+        beside = [interval("0"), interval("0")], interval("0.13")
+        assert any(found_values(38, 40, *shown, *beside))
+        assert not any(found_values(38, 40, shown[0], ANY, ANY, *beside))
 
     def test_tells_a_grid_from_times_of_subjects(self):
         assert resolution([0.5, 1.0, 1.5, 3.0]) == 0.5

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import attack as studies
 import attacker_releases as releases
-from attacker import ANY
+from attacker import ANY, Crossed, solved
 
 from viewloom.clinical.statistics import Precision
 from viewloom.evaluation.comparison import SCORES, Comparison
@@ -97,6 +97,17 @@ def test_papers_and_figures_are_made_from_published_files_alone(study, kit, tmp_
     assert [name for name in contents(kit) if str(name).startswith("figure_")]
 
 
+def test_figures_in_the_report_are_drawn_from_published_numbers_alone(study):
+    """So limits and ticks of axes, and positions, tell nothing that the numbers do not tell."""
+    from viewloom.study.report.figures import inline_figures
+
+    content = json.loads((study / "run" / "summary.json").read_text(encoding="utf-8"))
+    drawn = {name: svg for name, svg in content["figures"].items() if svg}
+    assert drawn
+    parts = {name: content["drawings"][name] for name in drawn}
+    assert inline_figures(parts, content["summary"]["cluster_names"]) == drawn
+
+
 def test_table_one_has_the_cells_of_the_report(study, kit):
     content = json.loads((study / "run" / "summary.json").read_text(encoding="utf-8"))["summary"]
     cells = {cell["text"] for table in content["tables"] for row in table["rows"] for cell in row}
@@ -113,9 +124,10 @@ def runs(**nmi):
 
 def test_scores_of_methods_that_find_the_described_clusters_are_as_coarse_as_ours():
     labels = {"ours, linear": [0, 0, 1, 1], "k-means": [1, 1, 0, 0], "CNMF": [0, 1, 0, 1]}
-    table = runs(**dict.fromkeys(labels, 0.1234)).assign(labels=list(labels.values()), largest=0.5)
+    table = runs(**dict.fromkeys(labels, 0.1234)).assign(labels=list(labels.values()), largest=0.94)
     shown = published_comparison(Comparison(table), Precision(agreement=1, exact=False))
     assert shown.runs["NMI"].tolist() == [0.1, 0.1, 0.12]
+    assert shown.runs["largest"].tolist() == [0.9] * 3  # 0.94 of 150 subjects are 141: the others are nine
     assert shown.runs["Acc"].isna().tolist() == [True, True, False]
     assert score_decimals(Comparison(table), Precision(agreement=1, exact=False)) == {
         "ours, linear": 1, "k-means": 1, "CNMF": 2,
@@ -149,6 +161,23 @@ class TestAttacks:
         assert list(releases._hidden_shares(exact, sizes, 100, True)) == [True]
         both = [[ANY, ANY, exact[0][0]], [ANY, ANY, ANY]]
         assert not any(releases._hidden_shares(both, sizes, 100, False))
+
+    def test_a_count_that_two_runs_with_other_bounds_hide(self):
+        """Each run hides another count beside the small one."""
+        totals = np.array([[70, 70], [70, 70]]), np.array([[55, 55], [40, 40], [45, 45]])
+        first = np.array([[[20, 20], [0, 10], [11, 99]], [[35, 35], [11, 99], [0, 10]]])
+        second = np.array([[[20, 20], [0, 19], [20, 99]], [[35, 35], [32, 32], [0, 19]]])
+        one, other = (
+            Crossed(cells[..., 0], cells[..., 1], *totals, 2, ANY, (0.0, 1.0), "", {})
+            for cells in (first, second)
+        )
+        assert True not in solved(one)
+        assert set(solved(releases.merged(one, other))) == {True}
+
+    def test_the_category_of_a_subject_who_is_left_out(self):
+        whole, without = np.array([[40, 40], [0, 10]]), np.array([[39, 39], [0, 10]])
+        assert releases.found_category(whole, without)
+        assert not releases.found_category(whole, whole)
 
     def test_two_runs_differ_in_few_subjects(self):
         labels, others = np.repeat([0, 1], [40, 30]), np.repeat([0, 1, 2], [35, 5, 30])

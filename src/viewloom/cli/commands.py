@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -253,9 +254,11 @@ def _compare_settings(
 ) -> None:
     """Print and write the map of solutions."""
     from viewloom.evaluation.solutions import map_solutions
+    from viewloom.study.compared import with_rough_sizes
 
     views, estimator = chosen_setting(study, cohort)
     found = map_solutions(views, estimator, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
+    found = found if study is None else replace(found, settings=with_rough_sizes(found.settings))
     digits = _digits(study)
     if as_json:
         settings = found.settings.round(digits).reset_index().to_dict("records")

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical.release import mean_decimals, rounded, withheld
-from viewloom.clinical.shown import Hidden, Known, Shown
-from viewloom.clinical.suppression import MIN_CELL, hidden, shown_counts
+from viewloom.clinical.shown import ABOUT, Hidden, Known, Shown
+from viewloom.clinical.suppression import MIN_CELL, SOLUTIONS, hidden, rough_count, shown_counts, span
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
 from viewloom.data.naming import cluster_names
 
 Array = np.ndarray
+FAR = 4.0  # standard deviations within which the mean of a cluster is taken to be
 SHOWN = (None, CONSTANT)  # reasons to skip a test for which the variable is still described
 
 
@@ -133,12 +134,82 @@ def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.
         _hidden_moments(size, min_cell) if hide else _moments(variable.data[member], decimals, min_cell)
         for size, hide, member in zip(sizes, secret, known.T, strict=True)
     ]
+    counts = _numbers_of_values(variable, members, min_cell)
+    everyone = _mean_of_all([mean for mean, _ in shown], *_ends(counts, members, min_cell))
+    shown[-1] = (everyone, shown[-1][1])
     rows = pd.DataFrame(shown, columns=["mean (SD)", "median"], dtype=object).T
+    return rows if counts is None else pd.concat([rows, counts])
+
+
+def _numbers_of_values(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame | None:
+    """Known and missing values of clusters and of all; None if all are known."""
     if variable.known.all():
-        return rows
-    return pd.concat(
-        [rows, _counted({"known": variable.known, "(missing)": ~variable.known}, members, min_cell)]
-    )
+        return None
+    counts = _counted({"known": variable.known, "(missing)": ~variable.known}, members, min_cell)
+    if not any(isinstance(cell, Hidden) for cell in counts.to_numpy()[:, :-1].ravel()):
+        return counts
+    lacking = rough_count(int((~variable.known).sum()), min_cell)
+    totals = pd.Series([Hidden("", 0), lacking], index=counts.index, dtype=object)
+    return pd.concat([counts.iloc[:, :-1], totals.rename(counts.columns[-1])], axis=1)
+
+
+def _ends(counts: pd.DataFrame | None, members: Array, min_cell: int) -> tuple[Array, Array]:
+    """Bounds (k, 2) of the numbers of values in clusters, and (2,) of all, for a reader of what is shown."""
+    n = len(members)
+    sizes = [*shown_counts(pd.DataFrame([members[:, :-1].sum(axis=0)]), min_cell).iloc[0], Known(n)]
+    ends = np.array([_bounds(size, n) for size in sizes])
+    if counts is not None:
+        known, missing = (np.array([_bounds(cell, n) for cell in row]) for row in counts.to_numpy())
+        low = np.maximum(known[:, 0], ends[:, 0] - missing[:, 1])
+        ends = np.column_stack([low, np.minimum(known[:, 1], ends[:, 1] - missing[:, 0])])
+    return ends[:-1], ends[-1]
+
+
+def _bounds(cell: Shown, n: int) -> tuple[int, int]:
+    """Bounds of a shown count of at most n.
+
+    >>> _bounds(Hidden("<", 11), 40), _bounds(Hidden("≥", 11), 40), _bounds(Hidden("", 0), 40)
+    ((0, 10), (11, 40), (0, 40))
+    """
+    if isinstance(cell, Known):
+        return int(cell.value), int(cell.value)
+    if cell.sign == ABOUT:
+        return max(cell.bound - 5, 0), cell.bound + 5
+    return (0, cell.bound - 1) if cell.sign == "<" else (cell.bound, n)
+
+
+def _mean_of_all(means: Sequence[Shown], ends: Array, total: Array) -> Shown:
+    """The mean of all subjects, as round as needed to keep the numbers of values in clusters hidden.
+
+    It is the last of `means`, and that of the clusters, weighted by their numbers of values:
+    ``sum_j n_j (m_j - m) = 0``.
+    """
+    everyone, secret = means[-1], np.flatnonzero(ends[:, 0] < ends[:, 1]).tolist()
+    if isinstance(everyone, Hidden) or not secret:
+        return everyone
+    alone = [span(ends, np.ones((1, len(ends))), total[None], at) for at in secret]
+    for decimals in (everyone.decimals, everyone.decimals - 1):
+        rounder = replace(everyone, value=rounded(everyone.value, decimals), decimals=decimals)
+        lines, totals = _weighing(means[:-1], rounder, total)
+        left = [span(ends, lines, totals, at) for at in secret]
+        if all(one >= min(SOLUTIONS, most) for one, most in zip(left, alone, strict=True)):
+            return rounder
+    return Hidden("", 0)
+
+
+def _weighing(means: Sequence[Shown], everyone: Known, total: Array) -> tuple[Array, Array]:
+    """Sums of numbers of values, and their bounds, that the rounded means allow; for `span`.
+
+    The mean of a cluster that is hidden is within a few standard deviations.
+    """
+    half, spread = 0.5 * 10.0**-everyone.decimals, everyone.spread or 0.0
+    shifts = [0.0 if isinstance(mean, Hidden) else mean.order - everyone.order for mean in means]
+    reach = [
+        FAR * spread if isinstance(mean, Hidden) else half + 0.5 * 10.0**-mean.decimals for mean in means
+    ]
+    shift, room = np.array(shifts), np.array(reach)
+    lines = np.array([np.ones(len(means)), shift - room, shift + room])
+    return lines, np.array([total, [-np.inf, 0.0], [0.0, np.inf]])
 
 
 def _hidden_moments(size: int, min_cell: int) -> tuple[Shown, Shown]:

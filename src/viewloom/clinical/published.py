@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical.release import ALPHA, DECIMALS, P, coarse_p, rounded, rounded_p
+from viewloom.clinical.release import (
+    ALPHA,
+    DECIMALS,
+    FEW_VALUES,
+    P,
+    coarse_p,
+    interval_decimals,
+    rounded,
+    rounded_p,
+)
 from viewloom.clinical.shown import Hidden
 from viewloom.clinical.statistics import Precision, precision
 from viewloom.clinical.variables import Variable, clusters_of, variables_of
 
 Array = np.ndarray
 MISSING = "(missing)"
-MEAN = "mean (SD)"
+MEAN, MEDIAN = "mean (SD)", "median"
 NOTHING = Precision(None, None, classes=False, exact=False)
 CLASS_ONLY = Precision(None, None, classes=True, exact=False)
+FEW = Precision(1, None, classes=True, exact=False)
+RATIOS = ("odds ratio", "hazard ratio")
 
 
 def precisions(
@@ -49,19 +61,39 @@ def precisions(
     for variable, _ in variables_of(participants, categorical):
         part: Any = profile.xs(variable.name, level="variable") if variable.name in described else None
         if variable.kind == "numeric":
-            found[variable.name] = _of_means(part)
+            found[variable.name] = _of_means(variable, codes, len(clusters), part, min_cell)
         else:
             shared = variable.name == agreement
             found[variable.name] = _of_counts(variable, codes, len(clusters), part, min_cell, shared)
     return found
 
 
-def _of_means(part: pd.DataFrame | None) -> Precision:
+def small_groups(variable: Variable, codes: Array, k: int, min_cell: int) -> bool:
+    """Whether a cluster has few known values of a variable, or few subjects with one of its values.
+
+    Missing values are a value of categories. Numbers with few distinct values are seen as categories, since
+    their statistics tell counts.
+    """
+    values = variable.data
+    if variable.kind == "numeric":
+        few = len(np.unique(values[variable.known])) <= FEW_VALUES
+        values, codes = (values if few else variable.known)[variable.known], codes[variable.known]
+    levels, at = np.unique(values.astype(str), return_inverse=True)
+    counts = np.zeros((max(len(levels), 1), k), dtype=int)
+    np.add.at(counts, (at, codes), 1)
+    return bool((counts < min_cell).any())
+
+
+def _of_means(
+    variable: Variable, codes: Array, k: int, part: pd.DataFrame | None, min_cell: int
+) -> Precision:
     """Without hidden means everything; an effect would otherwise give the hidden means."""
     if part is None or MEAN not in part.index:
-        return CLASS_ONLY
-    hides = any(isinstance(cell, Hidden) for cell in part.loc[MEAN])
-    return CLASS_ONLY if hides else Precision()
+        return replace(CLASS_ONLY, counted=bool(variable.known.all()))
+    counted = not any(isinstance(cell, Hidden) for cell in part.drop(index=[MEAN, MEDIAN]).to_numpy().ravel())
+    if any(isinstance(cell, Hidden) for cell in part.loc[MEAN]):
+        return replace(CLASS_ONLY, counted=counted)
+    return replace(FEW if small_groups(variable, codes, k, min_cell) else Precision(), counted=counted)
 
 
 def _of_counts(
@@ -79,7 +111,8 @@ def _of_counts(
         return NOTHING
     secret = np.array([[isinstance(cell, Hidden) for cell in row] for row in cells])
     unbounded = any(isinstance(cell, Hidden) and not cell.sign for cell in cells.ravel())
-    return precision(counts, secret, min_cell, len(levels), agreement, 0 if unbounded else min_cell)
+    found = precision(counts, secret, min_cell, len(levels), agreement, 0 if unbounded else min_cell)
+    return replace(found, counted=not secret[len(levels) :].any())
 
 
 def published_associations(table: pd.DataFrame, known: Mapping[str, Precision]) -> pd.DataFrame:
@@ -105,17 +138,67 @@ def published_associations(table: pd.DataFrame, known: Mapping[str, Precision]) 
 
 
 def published_pairs(table: pd.DataFrame, known: Mapping[str, Precision]) -> pd.DataFrame:
-    """`pairwise` with the digits that may be shown; of variables with hidden numbers, what is significant."""
-    exact = [known.get(name, NOTHING).exact for name in table["variable"]]
-    shown = table.copy()
-    shown["effect"] = [
-        rounded(value) if one else np.nan for value, one in zip(table["effect"], exact, strict=True)
+    """`pairwise` with the digits that may be shown; of variables with hidden numbers, what is significant.
+
+    The numbers of subjects are not shown.
+    """
+    least = table[["n", "n_other"]].min(axis=1)
+    rows = [
+        _single(row, known.get(row["variable"], NOTHING), int(n), "difference")
+        for row, n in zip(table.to_dict("records"), least, strict=True)
     ]
-    shown = _with_intervals(shown, exact)
-    for name in ("p", "p_holm"):
-        values: Any = [_pair_p(value, one, name) for value, one in zip(table[name], exact, strict=True)]
-        shown = shown.assign(**{name: values})
-    return shown
+    return _as_table(rows, table.drop(columns=["n", "n_other"]))
+
+
+def published_adjusted(
+    table: pd.DataFrame, known: Mapping[str, Precision], covariates: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Effects of `adjusted_effects` with the digits that may be shown.
+
+    Variables with hidden counts or means have none. Where the number of missing values of a variable or a
+    covariate is hidden in a cluster, intervals are rounder, or are not shown with odds ratios.
+    """
+    counted = all(known.get(name, NOTHING).counted for name in covariates)
+    exact = np.array([known.get(name, NOTHING).exact for name in table["variable"]], dtype=bool)
+    shown = table[exact]
+    least = np.minimum(shown["n"], shown.groupby("variable")["n"].transform("sum") - shown["n"])
+    rows = []
+    for row, n in zip(shown.to_dict("records"), least, strict=True):
+        one = known[row["variable"]]
+        rows.append(_single(row, replace(one, counted=one.counted and counted), int(n), row["measure"]))
+    return _as_table(rows, shown)
+
+
+def published_hazards(table: pd.DataFrame, least: int, counted: bool = True) -> pd.DataFrame:
+    """Rows of `hazards` with enough events, with the digits that may be shown.
+
+    The interval of a hazard ratio tells the numbers of events of the cluster and of the others. It is not
+    shown, and of p only the class, where a number of events or of subjects without one is below `least` in
+    any cluster; nor where covariates lack a hidden number of values (not `counted`).
+    """
+    parts = pd.DataFrame({"events": table["events"], "others": table["n"] - table["events"]}).min(axis=1)
+    exact = Precision(counted=counted and bool((parts >= least).all()))
+    shown = table[(parts >= least) & (table["note"] == "")]
+    shown = shown.rename(columns={"hazard_ratio": "effect"})
+    return _as_table([_single(row, exact, 0, "hazard ratio") for row in shown.to_dict("records")], shown)
+
+
+def _single(row: Mapping[Any, Any], known: Precision, n: int, measure: str) -> dict[Any, Any]:
+    """The effect of a single cluster or pair of clusters of at least n subjects."""
+    if known.exact and not known.counted:
+        decimals = 0 if measure in RATIOS else interval_decimals(row["low"], row["high"], n)
+        if decimals < DECIMALS:
+            p = {name: coarse_p(row[name]) for name in ("p", "p_holm")}
+            bounds = {name: rounded(row[name], 1) if decimals else np.nan for name in ("low", "high")}
+            return {**row, "effect": rounded(row["effect"], 1), **bounds, **p, "decimals": 1}
+    numbers = {name: rounded(row[name]) if known.exact else np.nan for name in ("effect", "low", "high")}
+    p = {name: _pair_p(row[name], known.exact, name) for name in ("p", "p_holm")}
+    return {**row, **numbers, **p, "decimals": DECIMALS}
+
+
+def _as_table(rows: Sequence[Mapping[Any, Any]], like: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the columns of another table, and the decimals of their effects."""
+    return pd.DataFrame(list(rows), columns=pd.Index([*like.columns, "decimals"]))
 
 
 def _with_intervals(table: pd.DataFrame, exact: Sequence[bool]) -> pd.DataFrame:

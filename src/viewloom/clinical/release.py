@@ -21,6 +21,7 @@ Array = np.ndarray
 DECIMALS = 2  # of effects, correlations, shares, standardised means
 DIGITS = 3  # significant digits of other numbers
 STEPS = 5  # values that a sum over a group may have, for a reader of its rounded mean
+SPREAD = 22  # values of a hidden number of subjects that an interval leaves: twice as many as are hidden
 FEW_VALUES = 6  # distinct values of a variable whose mean tells counts
 CLASSES = (0.001, 0.01, 0.05)  # of p-values of variables with hidden numbers
 ALPHA, LEAST_P = 0.05, 0.0009
@@ -76,6 +77,30 @@ def coarse_p(p: P, classes: Sequence[float] = CLASSES) -> P:
         return p
     above = [bound for bound in classes if p < bound]
     return PClass(f"<{above[0]:g}" if above else f"≥{classes[-1]:g}")
+
+
+def has_p(p: P) -> bool:
+    """Whether a p-value, or at least its class, is known.
+
+    >>> has_p(0.2), has_p(PClass("<0.05")), has_p(float("nan"))
+    (True, True, False)
+    """
+    return isinstance(p, PClass) or bool(np.isfinite(p))
+
+
+def interval_decimals(low: float, high: float, n: int) -> int:
+    """Decimals of a 95 % interval of a mean that tell little of the number of subjects n behind it.
+
+    The half width h is proportional to ``n^-1/2``: where it is known to ``10^-d``, n is known to
+    ``2 n 10^-d / h``. Zero where even one decimal is too much.
+
+    >>> [interval_decimals(-h, h, n) for h, n in ((0.45, 40), (0.28, 100), (0.14, 400))]
+    [0, 1, 2]
+    """
+    half = (high - low) / 2.0
+    if not half > 0.0:
+        return 0
+    return int(np.clip(np.floor(-np.log10(SPREAD * half / (2.0 * max(n, 1)))), 0, DECIMALS))
 
 
 def rounded(value: float, decimals: int = DECIMALS) -> float:

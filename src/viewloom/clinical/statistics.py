@@ -38,12 +38,16 @@ class Precision:
         Whether the class of the p-value may be shown.
     exact : bool
         Whether no count is hidden, so that p-values are shown as numbers.
+    counted : bool
+        Whether the number of missing values in each cluster is known. Otherwise intervals and p-values of
+        single clusters, from which it could be derived, are rounder.
     """
 
     effect: int | None = 2
     agreement: int | None = 2
     classes: bool = True
     exact: bool = True
+    counted: bool = True
 
 
 def precision(
@@ -73,9 +77,9 @@ def precision(
     --------
     >>> counts = np.array([[12, 31, 45], [52, 25, 6], [74, 70, 30]])
     >>> precision(counts, counts < 0)
-    Precision(effect=2, agreement=2, classes=True, exact=True)
+    Precision(effect=2, agreement=2, classes=True, exact=True, counted=True)
     >>> precision(counts, np.array([[0, 0, 0], [0, 1, 1], [0, 1, 1]], dtype=bool))
-    Precision(effect=1, agreement=None, classes=True, exact=False)
+    Precision(effect=1, agreement=None, classes=True, exact=False, counted=True)
     """
     if not secret.any():
         return Precision()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
-from viewloom.clinical.shown import Hidden, Known
+from viewloom.clinical.shown import ABOUT, Hidden, Known
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
@@ -66,6 +66,15 @@ def shown_counts(counts: pd.DataFrame, min_cell: int = MIN_CELL, also: Array | N
         concealed = Hidden("<", min_cell) if count < min_cell else others
         shown[at] = concealed if secret[at] else Known(int(count))
     return pd.DataFrame(shown, index=counts.index, columns=counts.columns)
+
+
+def rough_count(count: int, min_cell: int = MIN_CELL) -> Hidden:
+    """A total of counts that are hidden, and that could be derived from it and from means: rounded to tens.
+
+    >>> str(rough_count(3)), str(rough_count(27))
+    ('<11', 'about 30')
+    """
+    return Hidden("<", min_cell) if count < min_cell else Hidden(ABOUT, 10 * round(count / 10))
 
 
 def hidden(counts: Array, min_cell: int = MIN_CELL, also: Array | None = None) -> Array:

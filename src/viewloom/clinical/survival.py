@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from viewloom.clinical.findings import holm
-from viewloom.clinical.release import DECIMALS, rounded
+from viewloom.clinical.release import DECIMALS, P, coarse_p, rounded
 from viewloom.clinical.suppression import hidden
 from viewloom.clinical.variables import as_numbers, clusters_of
 from viewloom.data.matching import matched_values, row_index
@@ -48,7 +48,7 @@ class Conversion:
         if the curve is zero), and ``at_risk`` just before the step.
     at_risk : DataFrame
         Numbers at risk at round times (rows), by cluster (columns).
-    statistic, df, p : float, int, float
+    statistic, df, p : float, int, float or PClass
         Log-rank test over all clusters; NaN without events or with a single cluster.
     pairs : DataFrame
         Log-rank tests of pairs: ``cluster``, ``other``, ``statistic``, ``p``, ``p_holm``.
@@ -61,7 +61,7 @@ class Conversion:
     at_risk: pd.DataFrame
     statistic: float
     df: int
-    p: float
+    p: P
     pairs: pd.DataFrame
     missing: int
 
@@ -157,7 +157,8 @@ def on_grid(found: Conversion, min_cell: int) -> Conversion:
     decimals. A cluster has none if it has fewer subjects or events, or if its number of subjects is hidden
     beside that of a small cluster: the steps and the band of a curve tell both. Medians are times of the
     grid. Numbers at risk are rounded to tens, but not below `min_cell`; smaller ones are 0, those of a
-    cluster whose number is hidden -1. With ``min_cell=1`` nothing is hidden.
+    cluster whose number is hidden -1. Where a number of events is hidden, of p only the class is shown: with
+    a hazard ratio it tells the number. With ``min_cell=1`` nothing is hidden.
 
     >>> rng = np.random.default_rng(0)
     >>> found = conversion(rng.integers(2, size=200), rng.exponential(3.0, 200), rng.integers(2, size=200))
@@ -181,7 +182,19 @@ def on_grid(found: Conversion, min_cell: int) -> Conversion:
         summary=found.summary.assign(median=halved.reindex(found.summary.index)),
         curves=shown,
         at_risk=rough.where(at_risk >= min_cell, at_risk.clip(upper=0)).astype(int),
+        p=coarse_p(found.p) if hides_events(found.summary, min_cell) else found.p,
     )
+
+
+def hides_events(summary: pd.DataFrame, min_cell: int) -> bool:
+    """Whether a cluster has few subjects with the event, or without it.
+
+    >>> hides_events(pd.DataFrame({"n": [40, 30], "events": [20, 25]}), 11)
+    True
+    """
+    if "n" not in summary:
+        return False
+    return bool((np.minimum(summary["events"], summary["n"] - summary["events"]) < min_cell).any())
 
 
 def _concealed(summary: pd.DataFrame, min_cell: int) -> tuple[list[Any], list[Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import MIN_CELL, Conversion, on_grid, p_text
+from viewloom.clinical.release import has_p
 from viewloom.data.naming import cluster_names
 from viewloom.plotting.style import (
     GREY,
@@ -177,7 +178,7 @@ def _at_risk_text(count: int, min_cell: int) -> str:
 
 
 def _conversion_title(conversion: Conversion) -> str:
-    if not np.isfinite(conversion.p):
+    if not has_p(conversion.p):
         return "Nothing to compare: one cluster, or no conversions"
     differ = conversion.p < 0.05
     found = "Clusters differ in conversion" if differ else "No significant difference between clusters"

@@ -82,15 +82,17 @@ class ImportanceMap:
         Their importance in each cluster, relative to the largest of the view.
     strip : (s, k) array
         The same of all features, or means of neighbours in the ranking if there are many.
-    total, half : int
-        Number of features of the view, and of those with half of the importance.
+    total : int
+        Number of features of the view.
+    half : int or None
+        Number of those with half of the importance; None if the importance is not known.
     """
 
     features: list[str]
     values: Array
     strip: Array
     total: int
-    half: int
+    half: int | None
 
     @classmethod
     def of(cls, importance: pd.DataFrame, top: int) -> ImportanceMap:
@@ -106,7 +108,7 @@ class ImportanceMap:
             values=values[:top],
             strip=np.array([part.mean(axis=0) for part in parts]).reshape(-1, values.shape[1]),
             total=len(values),
-            half=int(np.searchsorted(total, total[-1] / 2.0)) + 1,
+            half=int(np.searchsorted(total, total[-1] / 2.0)) + 1 if np.isfinite(total[-1:]).all() else None,
         )
 
     def draw(self, ax: Axes | None, clusters: Sequence[str]) -> Axes:
@@ -119,8 +121,9 @@ class ImportanceMap:
         add_colour_scale(ax, image, "importance (1: largest of the view)", beside=more)
         name_rows(ax, names)
         name_columns(ax, wrapped_names(clusters))
-        found = f"Half of the importance lies in {self.half} of {count_text(self.total, 'feature')}"
-        set_labels(ax, found, "cluster", "")
+        features = count_text(self.total, "feature")
+        half = f"Half of the importance lies in {self.half} of {features}"
+        set_labels(ax, f"Importance of {features}" if self.half is None else half, "cluster", "")
         return ax
 
     def _draw_strip(self, ax: Axes) -> None:

@@ -21,6 +21,7 @@ from viewloom.plotting.style import (
     PALE,
     SEQUENTIAL,
     SHARES,
+    SMALL,
     WIDTH,
     add_colour_scale,
     axes_or_new,
@@ -49,6 +50,8 @@ QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]  # of the samples that `view_agreement
 def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI") -> Axes:
     """One score of every method: mean and spread over seeds, with the best at the top.
 
+    Methods whose score is not known come last.
+
     Parameters
     ----------
     result : Comparison
@@ -64,8 +67,8 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     >>> len(ax.get_yticklabels())
     2
     """
-    table = result.table.dropna(subset=score)
-    table = table.sort_values(score, kind="stable", ascending=score not in DISTANCES)
+    rising = score not in DISTANCES
+    table = result.table.sort_values(score, kind="stable", ascending=rising, na_position="first")
     names = wrapped_names(table.index)
     ax = axes_or_new(ax, *list_size(names))
     rows = np.arange(len(table))
@@ -76,7 +79,11 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
     ax.scatter(table[score], rows, c=colours, s=16, zorder=3)
     name_rows(ax, names, rows)
     ax.set_ylim(-0.6, len(table) - 0.4)
-    ax.set_xlim(left=min(0.0, float(table[score].min())))
+    ax.set_xlim(left=float(table[score].min(skipna=True)) if (table[score] < 0.0).any() else 0.0)
+    for row in rows[table[score].isna()]:
+        ax.annotate(
+            " not shown", (0.0, row), xycoords=("axes fraction", "data"), va="center", color=GREY, size=SMALL
+        )
     better = "; lower is better" if score in DISTANCES else ""
     set_labels(
         ax,
@@ -89,8 +96,12 @@ def comparison(result: Comparison, ax: Axes | None = None, *, score: str = "NMI"
 
 def _leading(scores: pd.Series) -> str:
     """The best methods, which come last; those that are equal as shown are named together."""
-    best = scores.index[scores.round(2) == round(scores.iloc[-1], 2)][::-1]
-    return f"Best score: {joined_names(best)} ({scores.iloc[-1]:.2g})"
+    known = scores.dropna()
+    if known.empty:
+        return "No score is shown"
+    of_shown = " shown" if len(known) < len(scores) else ""
+    best = known.index[known.round(2) == round(known.iloc[-1], 2)][::-1]
+    return f"Best score{of_shown}: {joined_names(best)} ({known.iloc[-1]:.2g})"
 
 
 def joined_names(names: Iterable[Any]) -> str:

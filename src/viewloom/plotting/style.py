@@ -193,6 +193,7 @@ def name_columns(ax: Axes, names: Sequence[str], positions: Array | None = None)
     slant: dict[str, Any] = {}
     if text_width(names, SMALL) > max(pitch, 4 * SMALL):
         size, slant = SMALL, {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        names = [name.replace("\n", " ") for name in names]  # several lines would overlap the next name
     ax.set_xticks(at, names, fontsize=size, **slant, **PLAIN)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from viewloom.clinical.release import DECIMALS, rounded
 from viewloom.clinical.statistics import Precision, precision
 from viewloom.clinical.suppression import hidden
-from viewloom.evaluation.comparison import SCORES, Comparison
+from viewloom.evaluation.comparison import COLLAPSED, SCORES, Comparison
 
 Array = np.ndarray
 NEAR = 0.9  # adjusted Rand index with ours from which scores tell of the clusters of ours
@@ -43,7 +43,18 @@ def published_comparison(found: Comparison, known: Precision) -> Comparison:
         score: [_shown(x, score, name in near, known) for name, x in _pairs(found.runs, score)]
         for score in SCORES
     }
-    return Comparison(found.runs.assign(**scores))
+    runs = found.runs.assign(**scores)
+    return Comparison(with_rough_sizes(runs) if "largest" in runs else runs)
+
+
+def with_rough_sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """The share of the largest cluster in one decimal: of two clusters, it tells the size of a small one.
+
+    >>> with_rough_sizes(pd.DataFrame({"largest": [0.387, 0.94, 0.96]}))["largest"].tolist()
+    [0.4, 0.9, 1.0]
+    """
+    rough = [1.0 if x >= COLLAPSED else min(rounded(x, 1), 0.9) for x in table["largest"]]
+    return table.assign(largest=rough)
 
 
 def _pairs(runs: pd.DataFrame, score: str) -> list[tuple[str, float]]:

@@ -311,6 +311,17 @@ class TestTableOne:
         text = read(kit["table1.docx"])
         assert "<11" in text
         assert "<11: fewer than 11 subjects" in text
+        assert "Effects range" not in text  # the table has none
+
+    def test_every_sign_of_a_hidden_number_is_explained(self, record):
+        summary = copy.deepcopy(record.summary)
+        (shown,) = (one for one in summary["tables"] if one["id"] == "profile")
+        for at, sign in enumerate(("hidden", "about 20")):
+            shown["rows"][1 + at][2]["text"] = sign
+        notes = TableOne.of(replace(record, summary=summary)).footnotes[-1]
+        assert "hidden: not shown" in notes
+        assert "about: rounded" in notes
+        assert "about:" not in TableOne.of(record).footnotes[-1]
 
     def test_tests_are_beside_their_variable(self, record):
         frame = TableOne.of(record).frame

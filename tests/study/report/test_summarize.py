@@ -15,6 +15,7 @@ from viewloom import Views, clinical
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.left_out import LeftOutSites
 from viewloom.study.report import summarize
+from viewloom.study.report.cluster_cards import NOT_SHOWN
 from viewloom.study.report.findings import findings
 from viewloom.study.report.presence import shown_patterns, view_sizes
 from viewloom.study.report.privacy import plain
@@ -181,6 +182,8 @@ class TestPrivacy:
         assert [card["size"] for card in told["clusters"]] == ["66", "≥11", "<11"]
         assert [card["share"] for card in told["clusters"]] == ["55%", None, None]
         assert told["clusters"][2]["traits"] == ["Too small to be described: fewer than 11 subjects."]
+        assert NOT_SHOWN in told["clusters"][1]["traits"]
+        assert "and 2 sizes that are not shown, since one is below 11" in told["in_short"][0]
         assert told["clusters"][2]["stability"] is None
         assert set(table(told, "features-1")["cluster 3 (SD)"]) == {"\N{EN DASH}"}
         assert not table(told, "pairs")["clusters"].str.contains("3").any()

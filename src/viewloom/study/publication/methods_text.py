@@ -364,7 +364,8 @@ def _valid(found: Mapping[str, Any]) -> Iterator[Statement]:
         also = counted(tests["variables"], "such variable")
         what = counted(tests["features"], "feature") + (f" and {also}" if tests["variables"] else "")
         yield Statement(
-            f"Instead, {what} were compared between clusters of the other views, without the view in question"
+            f"{'Instead, ' if used else ''}{what} were compared between clusters of the other views, "
+            "without the view in question"
         )
     if tests and tests["splits"]:
         yield Statement(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ MARK = "†"
 NOT_TESTED = (
     f"{MARK} Used for clustering, as a feature or a close correlate of one: clusters differ in what formed "
     "them whatever the data, so that there is no valid p or q."
+)
+CORRECTED = (
+    "q is p corrected for the number of variables (Benjamini-Hochberg). Where numbers of a variable are "
+    "hidden, of p and q only the range is given."
 )
 
 
@@ -45,9 +49,8 @@ class TableOne:
         profile, title = record.table("profile"), f"Table 1. Clusters of {record.title}"
         if profile is None:
             profile = record.table("clusters") or {"columns": [], "rows": [], "about": ""}
-            return cls(
-                title, _columns(profile), tuple(map(_texts, profile["rows"])), _footnotes(record, profile)
-            )
+            plain = tuple(map(_texts, profile["rows"]))
+            return cls(title, _columns(profile), plain, _footnotes(record, plain, profile["about"]))
         tested, columns = _tests(record), _columns(profile)
         added = tuple(name for name in TESTED if any(name in row for row in tested.values()))
         rows, previous = [], None
@@ -57,8 +60,7 @@ class TableOne:
             name = row[0] if first else ""
             rows.append((name, *row[1:], *(found.get(column, "") for column in added)))
             previous = row[0]
-        associations = record.table("associations") if added else None
-        notes = _footnotes(record, profile, associations)
+        notes = _footnotes(record, rows, profile["about"], CORRECTED if added else "")
         used = (NOT_TESTED,) if any(MARK in row for row in rows) else ()
         return cls(title, (*columns, *added), tuple(rows), (*used, *notes))
 
@@ -95,11 +97,20 @@ def _tests(record: Record) -> dict[str, dict[str, str]]:
     }
 
 
-def _footnotes(record: Record, *tables: Mapping[str, Any] | None) -> tuple[str, ...]:
-    about = [str(table["about"]) for table in tables if table is not None and table["about"]]
-    least = record.methods["min_cell"]
-    hidden = [f"<{least}: fewer than {least} subjects; ≥{least}: at least {least}, hidden to protect those."]
-    return (*about, *(hidden if least > 1 else []))
+def _footnotes(record: Record, rows: Sequence[tuple[str, ...]], *about: str) -> tuple[str, ...]:
+    """What the table shows, and what the signs of hidden numbers in it mean."""
+    least, cells = record.methods["min_cell"], [cell for row in rows for cell in row[2:]]
+    derived = "since a smaller number could be derived from it"
+    signs = {
+        f"<{least}": f"fewer than {least} subjects",
+        f"≥{least}": f"at least {least}, not shown exactly {derived}",
+        "hidden": f"not shown {derived}",
+        "about": f"rounded {derived}",
+        "\N{EN DASH}": "not shown, since hidden numbers could be derived from it",
+    }
+    starts = {cell.split(" ")[0] for cell in cells}
+    found = "; ".join(f"{sign}: {text}" for sign, text in signs.items() if sign in starts)
+    return tuple(note for note in (*about, f"{found}." if found else "") if note)
 
 
 def write_table_csv(table: TableOne, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import adjusted_effects, hazards, p_text
+from viewloom.clinical.published import published_adjusted, published_hazards
+from viewloom.clinical.statistics import Precision
 from viewloom.clinical.variables import as_numbers
 from viewloom.study.held_out import ALPHA
 from viewloom.study.report.privacy import plain
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 Part = tuple[list[str], list[Table]]  # sentences and tables
 
 
-def adjusted_part(results: Results, hidden: set[str]) -> Part:
+def adjusted_part(results: Results, hidden: set[str], known: Mapping[str, Precision]) -> Part:
     """Effects adjusted for covariates."""
     people, roles = results.participants, results.roles
     outcomes = [] if people is None else [
@@ -42,10 +45,11 @@ def adjusted_part(results: Results, hidden: set[str]) -> Part:
     rows = [
         [
             text(plain(row["variable"])), text(row["model"]), text(results.cluster_names[row["cluster"]]),
-            text(row["measure"]), number(row["effect"]), interval(row["low"], row["high"]),
+            text(row["measure"]), number(row["effect"], row["decimals"]),
+            interval(row["low"], row["high"], row["decimals"]),
             p_value(row["p"]), p_value(row["p_holm"]), p_value(q[row["variable"]]), text(row["note"]),
         ]
-        for row in found.effects.to_dict("records")
+        for row in published_adjusted(found.effects, known, covariates).to_dict("records")
     ]  # fmt: skip
     columns = [
         ("variable", 0), ("model", 0), ("cluster against the rest", 0), ("effect measure", 0), ("effect", 1),
@@ -56,7 +60,9 @@ def adjusted_part(results: Results, hidden: set[str]) -> Part:
     )
     about = f"{given}. {ADJUSTED}"
     return _adjusted_sentence(given, found.overall), [
-        table_of("adjusted", "Effects adjusted for covariates", about, columns, rows)
+        table_of(
+            "adjusted", "Effects adjusted for covariates" if covariates else SINGLE, about, columns, rows
+        )
     ]
 
 
@@ -71,7 +77,7 @@ def _adjusted_sentence(given: str, overall: pd.DataFrame) -> list[str]:
     return [f"{given}, {found} (q < 0.05, corrected for {len(tested)} tested)."]
 
 
-def hazards_part(results: Results) -> Part:
+def hazards_part(results: Results, precision: Mapping[str, Precision]) -> Part:
     """Cox regression beside the Kaplan-Meier curves."""
     people, roles = results.participants, results.roles
     if people is None or roles.survival is None or find_spec("statsmodels") is None:
@@ -82,15 +88,15 @@ def hazards_part(results: Results) -> Part:
         return [], []
     covariates = [name for name in roles.covariates if name in people and name not in roles.survival]
     found = hazards(results.model.labels_, time, event, people, covariates)
-    least = results.min_cell
+    counted = all(precision[name].counted for name in covariates if name in precision)
+    shown = published_hazards(found.table, results.min_cell, counted)
     rows = [
         [
-            text(results.cluster_names[row["cluster"]]), number(row["hazard_ratio"]),
-            interval(row["low"], row["high"]), p_value(row["p"]), p_value(row["p_holm"]),
+            text(results.cluster_names[row["cluster"]]), number(row["effect"], row["decimals"]),
+            interval(row["low"], row["high"], row["decimals"]), p_value(row["p"]), p_value(row["p_holm"]),
             p_value(row["ph_p"]),
         ]
-        for row in found.table.to_dict("records")
-        if min(row["events"], row["n"] - row["events"]) >= least and not row["note"]
+        for row in shown.to_dict("records")
     ]  # fmt: skip
     columns = [
         ("cluster against the rest", 0), ("hazard ratio", 1), ("95% interval", 0), ("p", 1), ("p (Holm)", 1),
@@ -112,13 +118,16 @@ def _changing(p: float) -> list[str]:
     ]
 
 
+SINGLE = "Effects of single clusters"
 ADJUSTED = (
     "Each cluster is compared with all other subjects. Linear: difference of means in standard deviations; "
     "logistic and ordinal: odds ratio of the higher value. Intervals and p are of single clusters, p (Holm)"
     " is corrected for their number, and q is of the test of all clusters, corrected for the number of "
-    "variables."
+    "variables. Where the number of missing values of a cluster is hidden, effects are rounder, some without "
+    "interval, and of p only the range is given: the number could be derived from them."
 )
 HAZARDS = (
     "Cox regression of each cluster against all other subjects. A small p of the last column means that the"
-    " ratio changes with time (Schoenfeld residuals). Clusters with few events are not shown."
+    " ratio changes with time (Schoenfeld residuals). Clusters with few events are not shown. Where "
+    "a number of events is hidden, ratios are rounder and without interval, and of p only the range is given."
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.clinical import p_text
-from viewloom.clinical.release import group_quantiles
+from viewloom.clinical.release import group_quantiles, has_p
 from viewloom.study.report.comparison import AGREEMENT as AGREEMENT_OF_METHODS
 from viewloom.study.report.comparison import (
     MAP,
@@ -178,7 +178,7 @@ def _associations(results: Results, found: Findings) -> list[Caption]:
 def _survival(results: Results, found: Findings) -> list[Caption]:
     if found.conversion is None or results.roles.survival is None or found.conversion.curves.empty:
         return []
-    test = f" Log-rank test: {p_text(found.conversion.p)}." if np.isfinite(found.conversion.p) else ""
+    test = f" Log-rank test: {p_text(found.conversion.p)}." if has_p(found.conversion.p) else ""
     medians = found.conversion.summary["median"].dropna()
     times = _listed(_by_name(results, medians), lambda time: f"{time:.3g}", "cluster ")
     alt = f"Median time to the event: {times}." if len(medians) else "No median time is known."
@@ -265,12 +265,14 @@ CERTAINTY = (
 )
 PROFILES = (
     "Means of the most important features in each cluster, in standard deviations (SD) from the mean of all "
-    "subjects: orange is below the mean, purple above. Empty cells: too few subjects to show."
+    "subjects: orange is below the mean, purple above. Empty cells: not shown, since there are "
+    "too few subjects, or the means of a small cluster could be derived from them."
 )
 IMPORTANCE = (
     "Features in order of importance, the most important at the top. Colours give the importance in each "
     "cluster, whatever its direction, relative to the largest of the view: yellow is more important. The "
-    "narrow strip shows all features of the view."
+    "narrow strip, if there are more, shows all features of the view. Empty columns: not "
+    "shown, since there are too few subjects, or the values of a small cluster could be derived from them."
 )
 NOT_STANDING = (
     " n.s.: the feature does not stand out, since it is not related to the clusters of the other views (q of "

@@ -25,6 +25,7 @@ DEVIATION = 0.3  # smallest mean z-score of a feature that is mentioned
 MOVES, MARGIN = 0.01, 0.02  # smallest share of membership that is mentioned, and lead over the next view
 MOST = 3  # items of a kind
 NO_FEATURE = f"No feature that stands out deviates from the mean of all subjects by {DEVIATION} SD or more."
+NOT_SHOWN = "Means of features are not shown, since those of a small cluster could be derived from them."
 
 
 def cluster_cards(results: Results, found: Findings) -> list[dict[str, Any]]:
@@ -125,6 +126,8 @@ def _features(results: Results, found: Findings, j: int) -> list[str]:
             found_in.append(
                 (far[0][0], f"In {plain(view)}, largest deviations from the mean: {joined(parts)}.")
             )
+    if all(means[j].isna().all() for means in found.profiles.values()):
+        return [NOT_SHOWN]
     tests = any(standing_out(results, view) is not None for view in found.profiles)
     nothing = [NO_FEATURE if tests else "Close to the mean of all subjects in every view."]
     return [text for _, text in sorted(found_in, reverse=True)[:2]] or nothing

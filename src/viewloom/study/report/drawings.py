@@ -163,6 +163,10 @@ def _p(p: P) -> float | str | None:
     return str(p) if isinstance(p, PClass) else numbers(p)
 
 
+def _rounded(p: P) -> P:
+    return p if isinstance(p, PClass) else rounded_p(p)
+
+
 def _survival(results: Results, found: Findings, view: int | None) -> Data:
     """Curves on their grid, as far as enough subjects remain, without the numbers at risk at their steps."""
     assert found.conversion is not None  # or there is no caption
@@ -174,7 +178,7 @@ def _survival(results: Results, found: Findings, view: int | None) -> Data:
         "times": numbers(at_risk.index),
         "at_risk": [[None if 0 <= n < least else int(n) for n in row] for row in at_risk.to_numpy()],
         "min_cell": least,
-        "p": numbers(rounded_p(found.conversion.p)),
+        "p": _p(_rounded(found.conversion.p)),
     }
 
 

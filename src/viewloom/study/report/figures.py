@@ -202,7 +202,7 @@ def _survival(data: Data, names: Names) -> Axes:
         at_risk=pd.DataFrame(counts, index=pd.Index(data["times"], name="time"), columns=clusters),
         statistic=np.nan,
         df=len(clusters) - 1,
-        p=np.nan if data["p"] is None else data["p"],
+        p=_p(data["p"]),
         pairs=pd.DataFrame(),
         missing=0,
     )

@@ -204,4 +204,6 @@ def clusters_of(found: Findings) -> Iterator[int]:
     return (j for j in range(len(found.sizes)) if not found.secret[j])
 
 
-PAIR_COLUMNS = ["variable", "cluster", "other", "test", "p", "p_holm", "effect", "low", "high"]
+PAIR_COLUMNS = [
+    "variable", "cluster", "other", "test", "p", "p_holm", "effect", "low", "high", "n", "n_other",
+]  # fmt: skip

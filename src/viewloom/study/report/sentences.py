@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import Hidden, p_text
+from viewloom.clinical import Hidden, Known, Shown, p_text
+from viewloom.clinical.release import has_p
 from viewloom.study.notes import shown_count
 from viewloom.study.report.evidence import evidence_sentence, judged
 from viewloom.study.report.findings import Findings
@@ -106,13 +107,30 @@ def _level(value: float, levels: Sequence[tuple[float, str]]) -> str:
     return next(word for bound, word in levels if value >= bound)
 
 
+def _sizes(sizes: Sequence[Shown], min_cell: int) -> str:
+    """The sizes of clusters, and why some are not shown.
+
+    >>> _sizes([Known(50), Known(20)], 11)
+    ' of 50 and 20 subjects'
+    >>> _sizes([Known(50), Hidden("≥", 11), Hidden("<", 11)], 11)
+    ' (50 subjects, and 2 sizes that are not shown, since one is below 11)'
+    """
+    known = joined(str(size) for size in sizes if isinstance(size, Known))
+    hidden = [size for size in sizes if isinstance(size, Hidden)]
+    if not hidden:
+        return f" of {known} subjects"
+    small = sum(size.sign == "<" for size in hidden)
+    why = f"not shown, since {'one is' if small == 1 else f'{small} are'} below {min_cell}"
+    return f" ({known} subjects, and {len(hidden)} sizes that are {why})" if known else f" (sizes are {why})"
+
+
 def _counts(results: Results, found: Findings) -> str:
     names = joined(plain(name) for name in results.views.names)
     types = "type" if results.views.n_views == 1 else "types"
-    sizes = joined(size.words if isinstance(size, Hidden) else str(size) for size in found.shown_sizes)
+    sizes = _sizes(found.shown_sizes, results.min_cell)
     return (
-        f"{len(results.views)} subjects were grouped into {results.model.n_clusters} clusters of "
-        f"{sizes} subjects, based on {results.views.n_views} {types} of data (views): {names}."
+        f"{len(results.views)} subjects were grouped into {results.model.n_clusters} clusters"
+        f"{sizes}, based on {results.views.n_views} {types} of data (views): {names}."
     )
 
 
@@ -199,7 +217,7 @@ def _variables(n: int) -> str:
 
 def _events(results: Results, found: Findings) -> str:
     columns = results.roles.survival
-    if found.conversion is None or columns is None or not np.isfinite(found.conversion.p):
+    if found.conversion is None or columns is None or not has_p(found.conversion.p):
         return ""
     p, event = found.conversion.p, plain(columns[1]).replace("_", " ")
     differs = "differs" if p < 0.05 else "does not differ significantly"

@@ -66,7 +66,7 @@ def number(value: float, digits: int = 2) -> Cell:
     return {"text": f"{near:.{digits}f}".replace("-", "\N{MINUS SIGN}"), "value": near}
 
 
-def interval(low: float, high: float) -> Cell:
+def interval(low: float, high: float, digits: int = 2) -> Cell:
     """A cell of an interval.
 
     >>> interval(-0.251, 1.0)["text"], interval(float("nan"), 1.0)["text"]
@@ -74,7 +74,7 @@ def interval(low: float, high: float) -> Cell:
     """
     if not (np.isfinite(low) and np.isfinite(high)):
         return text("\N{EN DASH}")
-    return text(f"{low:.2f} to {high:.2f}".replace("-", "\N{MINUS SIGN}"))
+    return text(f"{low:.{digits}f} to {high:.{digits}f}".replace("-", "\N{MINUS SIGN}"))
 
 
 def p_value(p: P) -> Cell:

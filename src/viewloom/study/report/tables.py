@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical import shown_counts
+from viewloom.clinical import Shown, shown_counts
+from viewloom.clinical.suppression import rough_count
 from viewloom.evaluation.comparison import DISTANCES, SCORES
 from viewloom.study.notes import shown_count
 from viewloom.study.report.comparison import solutions_table
@@ -131,7 +132,6 @@ def _pattern(results: Results, pattern: tuple[bool, ...]) -> str:
 
 
 def _associations_table(results: Results, found: Findings) -> list[Table]:
-    n = len(results.views)
     rows = [
         [
             text(plain(row["variable"])),
@@ -142,7 +142,7 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
             p_value(row["p"]),
             p_value(row["q"]),
             text(row["note"] or ("yes" if row["significant"] else "no")),
-            shown(shown_count(row["missing"], n, results.min_cell)),
+            shown(_missing(results, found, row)),
         ]
         for row in found.associations.to_dict("records")
     ]
@@ -155,6 +155,14 @@ def _associations_table(results: Results, found: Findings) -> list[Table]:
     ]
 
 
+def _missing(results: Results, found: Findings, row: dict[Any, Any]) -> Shown:
+    """Subjects without a value; roughly where the numbers of clusters are hidden, as in the profile."""
+    known = found.precision.get(row["variable"])
+    if row["kind"] == "numeric" and known is not None and not known.counted:
+        return rough_count(row["missing"], results.min_cell)
+    return shown_count(row["missing"], len(results.views), results.min_cell)
+
+
 def _pairs_table(results: Results, found: Findings) -> list[Table]:
     rows = [
         [
@@ -162,8 +170,8 @@ def _pairs_table(results: Results, found: Findings) -> list[Table]:
             text(" and ".join(results.cluster_names[row[name]] for name in ("cluster", "other"))),
             text(row["test"]),
             text(PAIR_EFFECTS.get(row["test"], "Cramer's V")),
-            number(row["effect"]),
-            interval(row["low"], row["high"]),
+            number(row["effect"], row["decimals"]),
+            interval(row["low"], row["high"], row["decimals"]),
             p_value(row["p"]),
             p_value(row["p_holm"]),
         ]
@@ -306,6 +314,7 @@ def _features(results: Results, found: Findings, a: int, view: str) -> Table:
     ]
     clusters = [(f"cluster {name} (SD)", 1) for name in results.cluster_names]
     about = FEATURES + NONE_STANDS_OUT * nothing_stands_out(results, view)
+    about += DASHES * bool(np.isnan(means).any())
     if len(ranked) > MOST_FEATURES:
         about += f" The first {MOST_FEATURES} of {len(ranked)} are shown; all are in the run folder."
     columns = [("feature", 0), *[("region", 0)] * known, ("rank", 1), ("importance", 1), *clusters]
@@ -371,6 +380,10 @@ NUMBERS = (
 FEATURES = (
     "Importance: the influence of the feature on the clusters. The columns of clusters give its mean in each "
     "cluster, in standard deviations from the mean of all subjects."
+)
+DASHES = (
+    " A dash: not shown, since there are too few subjects, or the values of a small cluster could be derived "
+    "from it."
 )
 NONE_STANDS_OUT = " No feature of this view stands out: the order may be that of noise."
 TABLES = (

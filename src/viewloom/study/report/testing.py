@@ -16,6 +16,7 @@ from viewloom.clinical import (
     explanations,
     used_for_clustering,
 )
+from viewloom.clinical.published import small_groups
 from viewloom.clinical.variables import variable_of
 from viewloom.study.held_out import ALPHA, HeldOutTests
 from viewloom.study.report.adjusted import Part, adjusted_part, hazards_part
@@ -66,8 +67,8 @@ def testing_section(results: Results, found: Findings) -> dict[str, Any]:
     parts = [
         _tested(found),
         _explained(others),
-        adjusted_part(results, hidden),
-        hazards_part(results),
+        adjusted_part(results, hidden, found.precision),
+        hazards_part(results, found.precision),
         _used(results, hidden),
         *(_left_out(results, results.tests) if results.tests is not None else ()),
     ]
@@ -95,26 +96,17 @@ def hidden_variables(results: Results) -> set[str]:
 
 def hidden_views(results: Results) -> list[str]:
     """Views that some but few subjects of a cluster lack, or have."""
-    present, everyone = results.views.present, np.ones(len(results.views), dtype=bool)
+    present = results.views.present
     return [
         name
         for a, name in enumerate(results.views.names)
-        if not present[:, a].all() and _small_cells(results, present[:, a].astype(str), everyone)
+        if not present[:, a].all() and _has_small(results, pd.Series(present[:, a].astype(str)), True)
     ]
 
 
 def _has_small(results: Results, column: pd.Series, is_code: bool) -> bool:
     variable = variable_of(str(column.name), column, is_code)
-    values = variable.data.astype(str) if variable.kind == "categorical" else np.full(len(column), "known")
-    return _small_cells(results, values, variable.known)
-
-
-def _small_cells(results: Results, values: Any, known: Any) -> bool:
-    """Whether a cell of clusters x values is small."""
-    levels, at = np.unique(np.asarray(values, dtype=str)[known], return_inverse=True)
-    counts = np.zeros((len(levels), results.model.n_clusters), dtype=int)
-    np.add.at(counts, (at, results.model.labels_[known]), 1)
-    return bool((counts < results.min_cell).any())
+    return small_groups(variable, results.model.labels_, results.model.n_clusters, results.min_cell)
 
 
 def _tested(found: Findings) -> Part:
