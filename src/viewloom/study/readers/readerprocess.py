@@ -25,7 +25,7 @@ from typing import IO, Any
 
 TEXT = "text"  # kind of a column that is no array of numbers
 BASE, MOST_TIMES = 1 << 30, 500  # bytes
-OLD_STATA = bytes([105])  # version of the format, in Stata 5
+OLD_STATA = range(102, 106)  # versions of the format up to Stata 5; later ones may begin with "<"
 OLD_MISSING = 2.0**333
 FIRST_DAY = datetime.date(1960, 1, 1)
 BLOCK = 2000  # rows that are sent at a time
@@ -58,7 +58,7 @@ def answer(out: IO[bytes], path: str, function: str, options: str) -> None:
 def _of_old_stata(frame: Any, about: Any, path: str) -> Any:
     """With missing doubles and dates of formats before 2007, which the library takes for numbers."""
     with open(path, "rb") as file:
-        if file.read(1) <= OLD_STATA:
+        if ord(file.read(1)) in OLD_STATA:
             frame = frame.mask(frame.eq(OLD_MISSING))
     for name, kind in about.original_variable_types.items():
         if kind.startswith(("%d", "%-d")) and frame[name].dtype.kind in "iuf":
