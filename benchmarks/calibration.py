@@ -193,18 +193,18 @@ def of_data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -
 def out_of_reach(loss: float, twins: list[float], n: int, level: float) -> bool:
     """Whether the data cannot be clearly tighter than n twins, whatever those are that are not made yet.
 
-    Let x be the losses of twins above that of the data, S and Q the sums of the known x and x^2, and r the
-    number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives ``z^2 = A (n - 1) / (n (n - A))``, which must
-    exceed that of `least_z`: A must exceed A_0. For any sum, A is largest where the unknown x are equal, so
-    that the largest mean of x is at the larger root c of ``(S + r c)^2 = A_0 (Q + r c^2)``. It must exceed
-    what `LEAST_GAP` asks for.
+    Let x be the logarithms of the losses of twins relative to that of the data, S and Q the sums of the
+    known x and x^2, and r the number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives
+    ``z^2 = A (n - 1) / (n (n - A))``, which must exceed that of `least_z`: A must exceed A_0. For any sum, A
+    is largest where the unknown x are equal, so that the largest mean of x is at the larger root c of
+    ``(S + r c)^2 = A_0 (Q + r c^2)``. It must exceed what `LEAST_GAP` asks for.
 
     >>> out_of_reach(1.0, [1.5, 0.9], 10, 0.01), out_of_reach(1.0, [1.5, 1.4], 10, 0.01)
     (True, False)
     >>> out_of_reach(1.0, [1.1, 1.11], 10, 0.01)  # clearly above, but not by enough
     True
     """
-    x, needed = np.array(twins) - loss, loss * LEAST_GAP / (1.0 - LEAST_GAP)
+    x, needed = np.log(np.array(twins) / loss), -np.log1p(-LEAST_GAP)
     S, Q, r = float(x.sum()), float((x**2).sum()), n - len(x)
     least = least_z(n, level) ** 2
     A = n**2 * least / (n - 1 + n * least)

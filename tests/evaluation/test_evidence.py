@@ -11,6 +11,7 @@ from viewloom.evaluation.continuum import consensus_axis
 from viewloom.evaluation.feature_tests import importance_test, permutation_p, without_view
 from viewloom.evaluation.selection import cluster_evidence
 from viewloom.evaluation.selection.evidence import weighed
+from viewloom.evaluation.selection.number import tabulate
 from viewloom.evaluation.uncertainty import Uncertainty, uncertainty
 
 QUICK = {"n_twins": 4}
@@ -69,6 +70,24 @@ def test_verdicts_follow_from_numbers():
     assert verdict(0.65, 0.3) == "cuts"  # tighter, but less stable than twins
     assert verdict(0.5, 0.3) == "not reproducible"
     assert weighed([{}, {}, {}, {}]).verdict is None
+
+
+def test_a_few_twins_that_fit_badly_do_not_hide_the_others():
+    """Losses of twins are skewed, so that their standard deviation is that of the largest."""
+    losses = [0.78, 0.8, 0.81, 0.83, 0.84, 0.86, 0.88, 0.9, 1.6, 4.0]
+    twins = [{"stability": 0.3, "loss": loss, "separation": 0.5} for loss in losses]
+    found = weighed([{"stability": 0.98, "loss": 0.12, "separation": 0.6}, *twins])
+    assert found.verdict == "clusters"
+    logs = np.log(losses)
+    assert found.table.loc["loss", "twins"] == pytest.approx(np.exp(logs.mean()))
+    assert found.table.loc["loss", "z"] == pytest.approx((logs.mean() - np.log(0.12)) / logs.std(ddof=1))
+    assert found.gap == pytest.approx(1.0 - 0.12 / np.exp(logs.mean()))
+    assert (np.mean(losses) - 0.12) / np.std(losses, ddof=1) < 1.5
+    data = {"stability": [0.98], "held_out": [0.1], "pac": 0.0, "prediction_strength": [0.9], "loss": [0.12]}
+    records = [{"k": [5], "stability": [0.3], "loss": [loss]} for loss in losses]
+    row = tabulate([5], [data], records).iloc[0]
+    assert row["clear"]
+    assert (row["twin_loss"], row["z"]) == pytest.approx(tuple(found.table.loc["loss", ["twins", "z"]]))
 
 
 def test_too_few_twins_are_refused(planted):

@@ -34,6 +34,7 @@ LEAST_STABILITY = 0.6  # mean ARI between subsamples of what is called reproduci
 TWINS, DATA_SUBSAMPLES, TWIN_SUBSAMPLES, SHARE = 10, 6, 2, 0.8
 LEAST_TWINS = 3
 TOLERANCE = 1e-3  # of fits, of data and of twins alike
+TINY = float(np.finfo(float).tiny)
 MEASURES = ("stability", "loss", "separation")
 
 
@@ -50,7 +51,8 @@ class ClusterEvidence:
         Rows ``stability`` (mean ARI between subsamples), ``loss`` (objective per sample; less is tighter)
         and ``separation`` (mean difference of the two largest memberships); columns ``data``, ``twins``
         (their mean), ``twins_std``, and ``z``, the difference in standard deviations of twins, positive
-        where the data are more clustered.
+        where the data are more clustered. Losses of twins are skewed: their mean is the geometric one,
+        and z that of logarithms.
     gap : float
         Share of the twins' loss that the data save.
     n_twins : int
@@ -80,8 +82,8 @@ def cluster_evidence(
 
     The model is fitted on subsamples of the data and of every twin. Clusters are called so if subsamples
     agree (mean ARI of at least 0.6, and more than in twins) and if the loss is smaller than in twins: by
-    15 %, and by more than one more twin would save in 1 of 100 cases. Subsamples that agree without that
-    are reproducible cuts through a continuum.
+    15 % of their geometric mean, and by more than one more twin would save in 1 of 100 cases. Subsamples that
+    agree without that are reproducible cuts through a continuum.
 
     Parameters
     ----------
@@ -174,9 +176,10 @@ def weighed(records: Sequence[Mapping[str, float]]) -> ClusterEvidence:
     values = pd.DataFrame(twins)
     table = pd.DataFrame({"data": pd.Series(data), "twins": values.mean(), "twins_std": values.std(ddof=1)})
     table = table.loc[list(MEASURES)]
-    sign = np.array([1.0, -1.0, 1.0])
-    table["z"] = sign * (table["data"] - table["twins"]) / np.maximum(table["twins_std"], 1e-9)
-    gap = share_saved(data["loss"], float(values["loss"].mean()))
+    table["z"] = (table["data"] - table["twins"]) / np.maximum(table["twins_std"], 1e-9)
+    typical, z = beside_losses(data["loss"], values["loss"])
+    table.loc["loss", ["twins", "z"]] = typical, z
+    gap = share_saved(data["loss"], typical)
     return ClusterEvidence(_verdict(table, gap, len(twins)), table, gap, len(twins))
 
 
@@ -188,9 +191,23 @@ def _verdict(table: pd.DataFrame, gap: float, n_twins: int) -> str:
     return CLUSTERS if tighter and z["stability"] > 0.0 else CUTS
 
 
+def beside_losses(loss: float, twins: Any) -> tuple[float, float]:
+    """The geometric mean of the losses of twins, and how far the data lie below it, in standard deviations.
+
+    Both are of logarithms: twins differ by factors, and a few that fit badly would hide all others.
+
+    >>> typical, z = beside_losses(1.0, [2.0, 4.0, 8.0])
+    >>> round(typical, 6), round(z, 6)
+    (4.0, 2.0)
+    """
+    logs = np.log(np.maximum(np.asarray(twins, dtype=float), TINY))
+    below = logs.mean() - np.log(max(loss, TINY))
+    return float(np.exp(logs.mean())), float(below / max(logs.std(ddof=1), 1e-9))
+
+
 def share_saved(loss: Any, twin_loss: Any) -> Any:
     """Share of the twins' loss that the data save."""
-    return (twin_loss - loss) / np.maximum(twin_loss, np.finfo(float).tiny)
+    return (twin_loss - loss) / np.maximum(twin_loss, TINY)
 
 
 def least_z(n_twins: int, level: float) -> float:

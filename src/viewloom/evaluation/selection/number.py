@@ -18,6 +18,7 @@ from viewloom.evaluation.selection.evidence import (
     LEAST_GAP,
     LEAST_STABILITY,
     TWIN_SUBSAMPLES,
+    beside_losses,
     judged_estimator,
     labels_of,
     least_z,
@@ -58,9 +59,9 @@ class ClusterNumber:
     table : DataFrame
         One row per k. On subsamples: ``stability``, ``stability_std`` (ARI between two of them),
         ``pac``, ``loss`` (objective), ``held_out``, ``held_out_std`` (calibrated loss of samples left
-        out); ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (means over twins,
-        of which there are ``twins``), ``excess`` (stability above the twins'), ``gap`` (share of the
-        twins' loss that is saved) and its ``z``; ``clear``.
+        out); ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (mean and
+        geometric mean over twins, of which there are ``twins``), ``excess`` (stability above the twins'),
+        ``gap`` (share of the twins' loss that is saved) and the ``z`` of its logarithm; ``clear``.
     consensus : (n, n) array or None
         How often samples share a cluster at the recommended k; fitted when first asked for. Of `views`, which
         are those that were drawn of more samples than `max_samples`.
@@ -236,12 +237,13 @@ def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record])
     for measure in ("pac", "prediction_strength", "loss"):
         table[measure] = [float(np.mean(record[measure])) for record in data]
     table["twins"] = [len(_of_twins(twins, k, "loss")) for k in ks]
-    for measure in ("stability", "loss"):
-        table[f"twin_{measure}"] = [float(np.mean(_of_twins(twins, k, measure))) for k in ks]
-    spread = np.array([np.std(_of_twins(twins, k, "loss"), ddof=1) for k in ks])
+    table["twin_stability"] = [float(np.mean(_of_twins(twins, k, "stability"))) for k in ks]
+    beside = [
+        beside_losses(loss, _of_twins(twins, k, "loss")) for loss, k in zip(table["loss"], ks, strict=True)
+    ]
+    table[["twin_loss", "z"]] = np.reshape(beside, (-1, 2))
     table["excess"] = table["stability"] - table["twin_stability"]
     table["gap"] = share_saved(table["loss"], table["twin_loss"])
-    table["z"] = (table["twin_loss"] - table["loss"]) / np.maximum(spread, 1e-9)
     significant = table["z"] > [least_z(count, LEVEL) for count in table["twins"]]
     tighter = significant & (table["gap"] > LEAST_GAP)
     table["clear"] = tighter & (table["excess"] > 0.0) & (table["stability"] >= LEAST_STABILITY)
