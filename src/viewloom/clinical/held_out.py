@@ -82,6 +82,7 @@ def view_left_out(model: Any, views: Any, view: str) -> LeftOut:
     >>> found.agreement, bool((found.p < 0.05).any())
     (1.0, True)
     """
+    _others(views, [view])  # refuses a single view before the model is asked for its clusters
     return without_view(model, np.asarray(model.labels_), views, view)
 
 

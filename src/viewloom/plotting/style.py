@@ -36,6 +36,8 @@ WIDTH = 3.5  # inches: a journal column
 
 LARGE, SMALL, LEAST = 8.0, 7.0, 4.5  # font sizes in points
 
+LONGEST_LINE = 40  # letters of a slanted name on one line
+
 LETTER = 0.58  # mean width of a letter, in font sizes
 
 NOTHING = 0.01  # a share of membership below this is negligible
@@ -193,7 +195,8 @@ def name_columns(ax: Axes, names: Sequence[str], positions: Array | None = None)
     slant: dict[str, Any] = {}
     if text_width(names, SMALL) > max(pitch, 4 * SMALL):
         size, slant = SMALL, {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-        names = [name.replace("\n", " ") for name in names]  # several lines would overlap the next name
+        if max(map(len, names)) <= LONGEST_LINE:  # several lines would overlap the next name
+            names = [name.replace("\n", " ") for name in names]
     ax.set_xticks(at, names, fontsize=size, **slant, **PLAIN)
 
 
