@@ -36,7 +36,7 @@ WIDTH = 3.5  # inches: a journal column
 
 LARGE, SMALL, LEAST = 8.0, 7.0, 4.5  # font sizes in points
 
-LONGEST_LINE = 40  # letters of a slanted name on one line
+LONGEST_LINE = 50  # letters of a slanted name on one line
 
 LETTER = 0.58  # mean width of a letter, in font sizes
 
