@@ -19,6 +19,7 @@ from viewloom.data.matching import matched_values
 from viewloom.data.mixed import MixedBlock, numbers
 from viewloom.data.mixed_encoding import encoded
 from viewloom.data.views import Views
+from viewloom.kernels.operators import dense
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
@@ -158,7 +159,7 @@ def _chunks(X: Any) -> Iterator[tuple[int, Array]]:
     """Dense columns of a matrix, some at a time."""
     for start in range(0, X.shape[1], CHUNK):
         part = X[:, start : start + CHUNK]
-        yield start, _dense(part)
+        yield start, dense(part)
 
 
 def _numeric_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
@@ -226,7 +227,7 @@ def _multiple(y: Array, X: Any) -> float:
         return 0.0
     X = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X - X.mean(axis=0), dtype=float)
     mean = np.asarray(X.mean(axis=0)).ravel()  # zero unless sparse
-    b = _coefficients(_dense(X.T @ X) - n * np.outer(mean, mean), X.T @ y)
+    b = _coefficients(dense(X.T @ X) - n * np.outer(mean, mean), X.T @ y)
     left = float(((y - X @ b + mean @ b) ** 2).sum() / (y @ y))
     return float(np.sqrt(max(0.0, 1.0 - left * (n - 1) / (n - d - 1))))
 
@@ -237,10 +238,6 @@ def _coefficients(gram: Array, cross: Array) -> Array:
     scale = np.where(spread > 0.0, spread, np.inf)
     correlations = gram / np.outer(scale, scale) + RIDGE * np.eye(len(gram))
     return np.asarray(scipy.linalg.solve(correlations, cross / scale, assume_a="pos") / scale)
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
 
 
 MEASURES = {"numeric": _numeric_strengths, "categorical": _categorical_strengths}

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 
 from viewloom.data.views import Views
 from viewloom.evaluation.selection.drawing import rows_at_most
+from viewloom.kernels.operators import dense
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError
 
@@ -105,23 +105,18 @@ class _Scale:
     @classmethod
     def of(cls, X: Any, weight: float) -> _Scale:
         """That of the samples that have the view."""
-        part = _dense(X)
-        spread = part.std(axis=0)
+        part = dense(X)
+        centre, spread = part.mean(axis=0), part.std(axis=0)
         spread = np.where(spread > 1e-12, spread, 1.0)
-        unscaled = cls(part.mean(axis=0), spread, 1.0)
-        Z = unscaled.apply(X, np.arange(len(part)))
+        Z = (part - centre) / spread
         largest = float(np.linalg.norm(Z @ _axis(Z))) if len(Z) else 0.0
-        return cls(unscaled.centre, spread, np.sqrt(weight) / max(largest, 1e-12))
+        return cls(centre, spread, np.sqrt(weight) / max(largest, 1e-12))
 
     def apply(self, X: Any, rows: Array) -> Array:
         """Scaled features of all samples; zeros where a sample lacks the view."""
         Z = np.zeros(X.shape)
-        Z[rows] = self.factor * (_dense(X[rows]) - self.centre) / self.spread
+        Z[rows] = self.factor * (dense(X[rows]) - self.centre) / self.spread
         return Z
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
 def _axis(Z: Array) -> Array:
