@@ -20,6 +20,12 @@ return [...document.querySelectorAll('.drawing text')]
   .filter(([, ink, ground]) => ratio(light(ink), light(ground)) < 4.5);
 """
 MOST_PAGES = 12  # of the printed report
+PAPER = 793 - 91  # CSS pixels of A4 between its margins
+# cells and figures that stick out of their place on paper: they would be printed over their neighbours
+OVER = """
+return [...document.querySelectorAll('td, th, figure')].filter((box) => box.scrollWidth > box.clientWidth + 1
+  && getComputedStyle(box).display !== 'inline').map((box) => box.outerHTML.slice(0, 80));
+"""
 
 if WITHOUT:
     pytest.skip("VIEWLOOM_NO_BROWSER is set", allow_module_level=True)
@@ -209,6 +215,13 @@ def test_prints_in_black_on_white_even_where_screens_are_dark(show):
     assert browser.execute_script(shown, f"{FEATURES} tbody tr:nth-child(13)") == "none"
     pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
     assert 1 <= base64.b64decode(pdf).count(b"/Type /Page\n") <= MOST_PAGES
+
+
+def test_nothing_is_wider_than_paper(show):
+    """Otherwise the browser would shrink all pages to fit the widest."""
+    browser = show("page", PAPER, media="print")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= PAPER
+    assert browser.execute_script(OVER) == []
 
 
 @pytest.mark.parametrize(
