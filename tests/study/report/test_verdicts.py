@@ -105,7 +105,7 @@ def test_features_that_stand_out_are_named_and_where_none_does_it_is_said(result
     told = summarize(replace(results, feature_tests={view: tests(view, value) for view, value in q.items()}))
     named = str(results.importance["vbm"]["feature"][0])
     vbm, snp = told["features"]["sentences"]
-    assert vbm.startswith("vbm: 1 of 45 feature is related to the clusters")
+    assert vbm.startswith("vbm: 1 of 45 features is related to the clusters")
     assert snp.startswith("snp: no feature stands out. None of 45")
     assert len(told["features"]["tables"][0]["rows"]) == 1
     drawn = {figure["id"] for figure in told["figures"]}

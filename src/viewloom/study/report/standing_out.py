@@ -86,8 +86,8 @@ def features_sentence(results: Results, view: str, found: pd.DataFrame) -> str:
     features, are = "feature" if total == 1 else "features", "is" if len(found) == 1 else "are"
     named = f"most clearly {'; '.join(first)}" if len(found) > 1 else first[0]
     return (
-        f"{name}: {len(found)} of {total} {features} {are} related to the clusters that the other views form (q below "
-        f"{LEVEL}), {named}."
+        f"{name}: {len(found)} of {total} {features} {are} related to the clusters that the other views "
+        f"form (q below {LEVEL}), {named}."
     )
 
 
