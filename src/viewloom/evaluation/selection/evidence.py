@@ -28,7 +28,7 @@ VERDICTS = {
     CUTS: "reproducible cuts through a continuum",
     UNSTABLE: "not reproducible",
 }
-LEAST_GAP = 0.15  # share of the twins' loss that clusters must save
+LEAST_GAP = 0.10  # share of the twins' loss that clusters must save
 LEVEL = 0.01  # how often one more twin may save as much
 LEAST_STABILITY = 0.6  # mean ARI between subsamples of what is called reproducible
 TWINS, DATA_SUBSAMPLES, TWIN_SUBSAMPLES, SHARE = 10, 6, 2, 0.8
@@ -82,7 +82,7 @@ def cluster_evidence(
 
     The model is fitted on subsamples of the data and of every twin. Clusters are called so if subsamples
     agree (mean ARI of at least 0.6, and more than in twins) and if the loss is smaller than in twins: by
-    15 % of their geometric mean, and by more than one more twin would save in 1 of 100 cases. Subsamples that
+    10 % of their geometric mean, and by more than one more twin would save in 1 of 100 cases. Subsamples that
     agree without that are reproducible cuts through a continuum.
 
     Parameters

@@ -105,7 +105,7 @@ def choose_k(
     margins and the same correlations of all features, within and between views (see
     `viewloom.evaluation.twins`).
 
-    A number of clusters is *clear* if its loss lies more than 15 % below that of the twins, and further
+    A number of clusters is *clear* if its loss lies more than 10 % below that of the twins, and further
     than one more twin would in one of 200 cases (about three standard deviations), and if subsamples
     agree with a mean ARI of at least 0.6 and more than those of twins. The most stable of the clear ones
     is recommended. Distant clusters may be merged as stably as they can be separated, so of those within
