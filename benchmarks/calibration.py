@@ -55,7 +55,7 @@ from viewloom.runtime.threads import one_thread
 Array = np.ndarray
 Record = dict[str, Any]
 MOST_WRONG = 0.05
-SEPARATIONS = (1.0, 2.0, 3.0, 4.0, 6.0)  # between centres, in standard deviations within clusters
+SEPARATIONS = (1.0, 2.0, 2.5, 3.0, 4.0, 6.0)  # between centres, in standard deviations within clusters
 POWER_SAMPLES, POWER_VIEWS, POWER_FEATURES, POWER_CLUSTERS = 150, 2, 10, 3
 NUMBERS, SUBSAMPLES, NUMBER_TWINS = range(2, 9), 10, 20  # defaults of `choose_k`
 ALL = "all families"
