@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from viewloom.runtime.errors import InputError
 from viewloom.solver.updates import (
     Memberships,
     Quadratic,
@@ -100,6 +101,13 @@ class TestP:
         C, A = update_P(membership_gram(G, rho), G @ np.eye(6), G @ G.T)
         assert np.isfinite(C).all()
         assert np.isfinite(A).all()
+
+
+    def test_memberships_that_are_not_finite_are_refused(self):
+        G = np.full((2, 3), 0.5)
+        G[0, 1] = np.nan
+        with pytest.raises(InputError, match="not finite"):
+            combinations(G, 0.5)
 
 
 class TestG:

@@ -9,31 +9,53 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf as potrf
+from scipy.linalg.lapack import dtrtrs as trtrs
 
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
-Project = Callable[[Array], Array]
+Project = Callable[..., Array]  # of columns, and optionally of points near the result
 Rows = Any  # positions of a view's samples: an increasing index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty cluster finite
-CACHED_COLUMNS = 8192  # samples times views whose memberships fit in the processor's cache
+CACHED = 2**18  # number of memberships that are updated at a time, which fit in the processor's cache
 UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
 SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
 MOST_COMPARED = 16  # number of rows up to which a sorting network is used
+LEAST_GUESSED, GUESSES = 5, 4  # number of rows from which zeros are guessed, and attempts
 LEAST_COMPARED = 10  # number of columns per comparison from which it is faster than sorting
 
 
-def project_simplex(V: Array) -> Array:
+def project_simplex(V: Array, near: Array | None = None) -> Array:
     """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column of one or several matrices.
 
     With ``u`` the sorted column, the threshold is ``tau = max_r (u_1 + ... + u_r - 1) / r``; the
-    projection is ``max(v - tau, 0)``.
+    projection is ``max(v - tau, 0)``. `near` are points of the simplex that are expected to be near.
     """
-    k, n_columns = V.shape[-2], V.size // max(V.shape[-2], 1)
-    compared = k <= MOST_COMPARED and n_columns > LEAST_COMPARED * len(sorting_network(k))
-    G = V - (_compared_threshold(V) if compared else _sorted_threshold(V))[..., None, :]
+    k = V.shape[-2]
+    tau = None if near is None or k < LEAST_GUESSED else _guessed_threshold(V, near > 0.0)
+    if tau is None:
+        compared = k <= MOST_COMPARED and V.size > LEAST_COMPARED * k * len(sorting_network(k))
+        tau = _compared_threshold(V) if compared else _sorted_threshold(V)
+    G = V - tau[..., None, :]
     return np.asarray(np.maximum(G, 0.0, out=G))
+
+
+def _guessed_threshold(V: Array, free: Array) -> Array | None:
+    """The threshold of every column, from the entries that are above it; None if the guess is poor.
+
+    ``tau = (sum of the free entries - 1) / their number`` is the threshold if it separates the free entries
+    from the others. If not, those above it are free in the next attempt.
+    """
+    for _ in range(GUESSES):
+        tau = (V * free).sum(axis=-2)
+        tau -= 1.0
+        tau /= free.sum(axis=-2)
+        above = tau[..., None, :] < V
+        if (above == free).all():
+            return np.asarray(tau)
+        free = above
+    return None
 
 
 def _sorted_threshold(V: Array) -> Array:
@@ -59,7 +81,8 @@ def _compared_threshold(V: Array) -> Array:
 
 def falling_rows(V: Array) -> list[Array]:
     """The rows of V, or of each of several matrices, with every column sorted in decreasing order."""
-    u, spare = list(np.moveaxis(V, -2, 0).copy()), np.empty_like(V[..., 0, :])
+    u = list(V.swapaxes(0, -2).copy())
+    spare = np.empty_like(u[0])
     for i, j in sorting_network(len(u)):
         np.minimum(u[i], u[j], out=spare)
         np.maximum(u[i], u[j], out=u[i])
@@ -80,7 +103,7 @@ def sorting_network(k: int) -> list[tuple[int, int]]:
     ]
 
 
-def project_nonnegative(V: Array) -> Array:
+def project_nonnegative(V: Array, near: Array | None = None) -> Array:
     """Nearest non-negative point."""
     return np.maximum(V, 0.0)
 
@@ -115,14 +138,15 @@ def combinations(G: Array, rho: float) -> Array:
 
 
 def _inverse_root(S: Array) -> Array:
-    """``R`` with ``R^T R = S^-1``: the inverse of the Cholesky factor."""
+    """``R`` with ``R^T R = S^-1``: the inverse of the Cholesky factor.
+
+    LAPACK is called directly: the checks of `scipy.linalg` would take longer than the factorisation.
+    """
     size, identity = max(float(np.trace(S)) / len(S), 1e-300), np.eye(len(S))
-    for ridge in RIDGES:
-        try:
-            lower = scipy.linalg.cholesky(S + ridge * size * identity, lower=True)
-            return np.asarray(scipy.linalg.solve_triangular(lower, identity, lower=True))
-        except scipy.linalg.LinAlgError:
-            continue  # two clusters with equal memberships: S is singular up to round-off
+    for ridge in RIDGES if np.isfinite(size) else ():
+        lower, singular = potrf(S + ridge * size * identity, lower=True)
+        if not singular:  # else two clusters have equal memberships, up to round-off
+            return np.asarray(trtrs(lower, identity, lower=True)[0])
     raise InputError("Memberships contain values that are not finite.")
 
 
@@ -155,9 +179,7 @@ class Quadratic:
 
         Larger if the curvature is negligible relative to the slope.
         """
-        curvature = float(np.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
-        steepest = float(np.abs(self.B).max(initial=0.0))
-        return max(curvature, SHORTEST * steepest) or 1.0
+        return _lipschitz([self])[0]
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
@@ -168,6 +190,14 @@ class Quadratic:
         """Value of the problem of every sample (n_a)."""
         H = self.A + self.shift * np.eye(len(self.A))
         return _values(H.astype(G.dtype), self.B, self.lam, G, G_star[:, self.rows])
+
+
+def _lipschitz(quadratics: list[Quadratic]) -> list[float]:
+    """`Quadratic.lipschitz` of every view."""
+    largest = np.linalg.eigvalsh(np.stack([q.A for q in quadratics]))[:, -1].tolist()
+    curvature = [value + q.lam + q.shift for value, q in zip(largest, quadratics, strict=True)]
+    steepest = [float(np.abs(q.B).max(initial=0.0)) for q in quadratics]
+    return [max(c, SHORTEST * s) or 1.0 for c, s in zip(curvature, steepest, strict=True)]
 
 
 def _values(H: Array, B: Array, lam: Any, G: Array, G_star: Array) -> Array:
@@ -205,8 +235,8 @@ def update_G(start: Memberships, quadratics: list[Quadratic], project: Project, 
     not improve on it. So the objective of no sample increases, and the result does not depend on how
     samples are split into shards. A sample that hardly moves in its first step takes no further steps.
     """
-    lipschitz, rows = [q.lipschitz for q in quadratics], [q.rows for q in quadratics]
-    chunk, found = max(CACHED_COLUMNS // len(rows), 1), []
+    lipschitz, rows = _lipschitz(quadratics), [q.rows for q in quadratics]
+    chunk, found = max(CACHED // (len(rows) * len(start.G_star)), 1), []
     for first in range(0, max(start.n, 1), chunk):
         samples = slice(first, min(first + chunk, start.n))
         now = _Stack(_layered(start.G, rows, samples), start.G_star[:, samples])
@@ -267,7 +297,7 @@ class _Stack(NamedTuple):
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps ``project((I - (H + lam I) / L) G + (B + lam G_star) / L)`` on some samples, in all views at once.
+    """Steps ``project((I - (H + lam I) / L) G + (B + lam G_star) / L)`` on some samples in all views.
 
     ``H = A + shift I``, and ``L`` is the Lipschitz constant. Samples without a view have a layer of zeros,
     which has no weight.
@@ -311,13 +341,13 @@ class _Steps:
             names += ["present", "weights", "lengths", "shares"]
         return replace(self, **{name: getattr(self, name).take(chosen, axis=-1) for name in names})
 
-    def moved(self, G: Array, G_star: Array) -> Array:
-        """``G`` of every view after a step."""
+    def moved(self, G: Array, G_star: Array, near: Array | None = None) -> Array:
+        """``G`` of every view after a step, if given with memberships `near` it."""
         V = self.matrix @ G
         if self.shares.size > 1:
             V += self.pull * G_star
         V += self.offset
-        return self.project(V)
+        return self.project(V, near)
 
     def consensus(self, G: Array) -> Array:
         """``G_star`` for given ``G``."""
@@ -361,13 +391,15 @@ def _accelerated(start: _Stack, first: _Stack, steps: _Steps, n_steps: int) -> _
     G, change = first.G, first.G - start.G
     momenta, age = _momenta(n_steps).astype(G.dtype), np.zeros(G.shape[-1], dtype=np.intp)
     for _ in range(n_steps - 1):
-        ahead = momenta[age] * change
+        ahead = momenta.take(age) * change
         ahead += G
-        new = steps.moved(ahead, steps.consensus(ahead))
+        new = steps.moved(ahead, steps.consensus(ahead), near=G)
         change = new - G
         ahead -= new
         over = (steps.lengths * column_dots(ahead, change)).sum(axis=0) > 0.0
-        G, age = new, np.where(over, 0, age + 1)
+        G = new
+        age += 1
+        age[over] = 0
     last = _Stack(G, steps.consensus(G))
     worse = steps.values(last) > steps.values(first)
     if worse.any():
