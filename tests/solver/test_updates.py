@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from viewloom.runtime.errors import InputError
 from viewloom.solver.updates import (
     Memberships,
     Quadratic,
     _accelerated,
-    _Step,
+    _layered,
+    _Stack,
+    _Steps,
     combinations,
     membership_gram,
     project_simplex,
@@ -100,6 +103,13 @@ class TestP:
         assert np.isfinite(A).all()
 
 
+    def test_memberships_that_are_not_finite_are_refused(self):
+        G = np.full((2, 3), 0.5)
+        G[0, 1] = np.nan
+        with pytest.raises(InputError, match="not finite"):
+            combinations(G, 0.5)
+
+
 class TestG:
     def test_gradient_agrees_with_finite_differences(self):
         rng = np.random.default_rng(4)
@@ -186,11 +196,14 @@ class TestG:
         start = Memberships([G_star.copy(), G_star[:, rows].copy()], G_star)
         first = update_G(start, quadratics, project_simplex, 1)
         assert (first.G_star != G_star).any(axis=0).tolist() == (~still).tolist()
-        step = _Step(quadratics, project_simplex)
-        expected = _accelerated(start, step(start), step, 10)
+        everybody, places = slice(0, n), [q.rows for q in quadratics]
+        steps = _Steps.of(quadratics, [q.lipschitz for q in quadratics], everybody, project_simplex)
+        before, after = (_Stack(_layered(at.G, places, everybody), at.G_star) for at in (start, first))
+        expected = _accelerated(before, after, steps, 10)
         new = update_G(start, quadratics, project_simplex, 10)
-        for g, h in zip([*new.G, new.G_star], [*expected.G, expected.G_star], strict=True):
-            np.testing.assert_allclose(g, h, atol=1e-14)
+        for g, h, where in zip(new.G, expected.G, places, strict=True):
+            np.testing.assert_allclose(g, h[:, where], atol=1e-14)
+        np.testing.assert_allclose(new.G_star, expected.G_star, atol=1e-14)
 
 
 class TestGStar:

@@ -231,8 +231,8 @@ class Views:
             key = key[0]  # scikit-learn selects rows with X[rows, ...]
         if isinstance(key, tuple):
             raise IndexError("Views are indexed by rows, or by the name of a view.")
-        rows = np.atleast_1d(np.arange(len(self))[key])
-        if rows.ndim > 1:
+        rows = key if isinstance(key, slice) else np.atleast_1d(np.arange(len(self))[key])  # slices: no copy
+        if not isinstance(rows, slice) and rows.ndim > 1:
             raise IndexError("Select rows by an integer, a slice, or a one-dimensional list or mask.")
         return self.replaced(
             blocks=[X[rows] for X in self.blocks],

@@ -87,7 +87,7 @@ class Distances:
         slope = change * (2.0 * self.queries[:, column] + change * self.norms[column])
         pull = 2.0 * change
         squares = self.near_squares + slope[:, None] - pull[:, None] * along[self.near]
-        order = np.argsort(squares, axis=1)[:, : self.count]
+        order = np.argsort(squares, axis=1, kind="stable")[:, : self.count]  # fast: nearly in order
         found, positions = (np.take_along_axis(x, order, axis=1) for x in (squares, self.near))
         least = self.beyond + slope - np.maximum(pull * along.max(), pull * along.min())
         missed = np.flatnonzero(least < found[:, -1])
@@ -135,7 +135,7 @@ class ColumnUpdates:
         )
         assert own is not None
         part = self._part(own, fused)
-        return as_memberships(_solved(part, np.tile(start.T, len(columns)))).reshape(len(columns), len(X), -1)
+        return as_memberships(_solved(part, start.T)).reshape(len(columns), len(X), -1)
 
     def _part(self, own: Any, fused: Any) -> Part:
         """The problem of samples with given neighbours."""
@@ -191,16 +191,17 @@ def _fused_distances(shared: SharedGraph | None, view: int, fitted: FittedView) 
 
 
 def _solved(part: Part, start: Array) -> Array:
-    """Memberships (k x n) that minimise ``g^T H g - 2 b^T g`` on the simplex, `start` being near them.
+    """Memberships that minimise ``g^T H g - 2 b^T g`` on the simplex, for copies of the samples of `start`.
 
-    A permuted column seldom changes which memberships are zero. With these given, the minimum is linear in
-    ``b``; samples whose minimum would then be negative, or lower in a direction that was left out, are solved
-    anew.
+    A permuted column seldom changes which memberships are zero. With those of `start` (k x n) given, the
+    minimum is linear in ``b``; samples whose minimum would then be negative, or lower in a direction that was
+    left out, are solved anew.
     """
     G, wrong = np.zeros_like(part.b), np.zeros(part.b.shape[1], dtype=bool)
     patterns, which = np.unique(start > EVEN, axis=1, return_inverse=True)
+    which = np.tile(which.ravel(), part.b.shape[1] // start.shape[1])
     for number, free in enumerate(patterns.T):
-        columns = np.flatnonzero(which.ravel() == number)
+        columns = np.flatnonzero(which == number)
         G[:, columns], wrong[columns] = _minimum_on(part.H, part.b[:, columns], free)
     again = np.flatnonzero(wrong)
     if len(again):

@@ -30,7 +30,7 @@ TOL, MOST_ROUNDS, CHECK_EVERY = 1e-8, 3000, 5
 RELAXED = 1.6  # over-relaxation, which speeds up ADMM
 LEAST_CURVATURE = 1e-6  # relative to the largest
 CACHED_SAMPLES = 1024
-FEW_SAMPLES, FEW_UNKNOWNS, MOST_TURNS = 32, 64, 20  # limits of the active-set method
+FEW_UNKNOWNS, MOST_UNKNOWNS, MOST_TURNS = 64, 1536, 20  # limits of the active-set method: of a sample, of all
 EVEN = 1e-12  # curvature towards uniform memberships, to break ties; memberships below it are zero
 
 
@@ -152,7 +152,7 @@ def _minimised(joint: Joint, b: Array, slack: Array, project: Project) -> Array:
     (k, v, n), Q, sizes = b.shape, joint.Q, joint.sizes
     b, slack = b.reshape(k * v, n), np.tile(slack, (k, 1))
     sums = joint.sums if project is project_simplex else joint.sums[:0]
-    few = n <= FEW_SAMPLES and k * v <= FEW_UNKNOWNS
+    few = k * v <= FEW_UNKNOWNS and n * k * v <= MOST_UNKNOWNS
     G = _solved(Q, b, slack, sizes, sums) if few else None
     if G is None:
         G = _alternated(Q, b, slack, sizes, lambda x: project(x.reshape(k, v * n)).reshape(k * v, n))

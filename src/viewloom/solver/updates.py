@@ -5,28 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf as potrf
+from scipy.linalg.lapack import dtrtrs as trtrs
 
 from viewloom.runtime.errors import InputError
 
 Array = np.ndarray
-Rows = Any  # positions of a view's samples: an index array, or slice(None) for all
+Project = Callable[..., Array]  # of columns, and optionally of points near the result
+Rows = Any  # positions of a view's samples: an increasing index array, or slice(None) for all
 RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty cluster finite
-CACHED_SAMPLES = 8192  # number of samples whose memberships fit in the processor's cache
+CACHED = 2**18  # number of memberships that are updated at a time, which fit in the processor's cache
 UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
 SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
 MOST_COMPARED = 16  # number of rows up to which a sorting network is used
+LEAST_GUESSED, GUESSES = 5, 4  # number of rows from which zeros are guessed, and attempts
+LEAST_COMPARED = 10  # number of columns per comparison from which it is faster than sorting
 
 
-def project_simplex(V: Array) -> Array:
-    """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column.
+def project_simplex(V: Array, near: Array | None = None) -> Array:
+    """Nearest point of the simplex ``{g >= 0, sum(g) = 1}``, for every column of one or several matrices.
 
     With ``u`` the sorted column, the threshold is ``tau = max_r (u_1 + ... + u_r - 1) / r``; the
-    projection is ``max(v - tau, 0)``.
+    projection is ``max(v - tau, 0)``. `near` are points of the simplex that are expected to be near.
     """
+    k = V.shape[-2]
+    tau = None if near is None or k < LEAST_GUESSED else _guessed_threshold(V, near > 0.0)
+    if tau is None:
+        compared = k <= MOST_COMPARED and V.size > LEAST_COMPARED * k * len(sorting_network(k))
+        tau = _compared_threshold(V) if compared else _sorted_threshold(V)
+    G = V - tau[..., None, :]
+    return np.asarray(np.maximum(G, 0.0, out=G))
+
+
+def _guessed_threshold(V: Array, free: Array) -> Array | None:
+    """The threshold of every column, from the entries that are above it; None if the guess is poor.
+
+    ``tau = (sum of the free entries - 1) / their number`` is the threshold if it separates the free entries
+    from the others. If not, those above it are free in the next attempt.
+    """
+    for _ in range(GUESSES):
+        tau = (V * free).sum(axis=-2)
+        tau -= 1.0
+        tau /= free.sum(axis=-2)
+        above = tau[..., None, :] < V
+        if (above == free).all():
+            return np.asarray(tau)
+        free = above
+    return None
+
+
+def _sorted_threshold(V: Array) -> Array:
+    """The threshold of every column, with each column sorted by itself."""
+    sums = np.sort(V, axis=-2)[..., ::-1, :]
+    sums[..., 0, :] -= 1.0
+    np.cumsum(sums, axis=-2, out=sums)
+    sums *= (1.0 / np.arange(1, V.shape[-2] + 1))[:, None]
+    return np.asarray(sums.max(axis=-2))
+
+
+def _compared_threshold(V: Array) -> Array:
+    """The same by a sorting network over entire rows, which is faster for few rows and many columns."""
     u = falling_rows(V)
     excess = u[0] - 1.0
     tau, share = excess.copy(), np.empty_like(excess)
@@ -34,19 +76,14 @@ def project_simplex(V: Array) -> Array:
         excess += row
         np.multiply(excess, 1.0 / r, out=share)
         np.maximum(tau, share, out=tau)
-    G = V - tau
-    return np.asarray(np.maximum(G, 0.0, out=G))
+    return tau
 
 
 def falling_rows(V: Array) -> list[Array]:
-    """The rows of V with every column sorted in decreasing order.
-
-    Few rows are sorted by a sorting network over entire rows, which is faster than column by column.
-    """
-    if len(V) > MOST_COMPARED:
-        return list(np.sort(V, axis=0)[::-1])
-    u, spare = list(V.copy()), np.empty_like(V[0])
-    for i, j in sorting_network(len(V)):
+    """The rows of V, or of each of several matrices, with every column sorted in decreasing order."""
+    u = list(V.swapaxes(0, -2).copy())
+    spare = np.empty_like(u[0])
+    for i, j in sorting_network(len(u)):
         np.minimum(u[i], u[j], out=spare)
         np.maximum(u[i], u[j], out=u[i])
         u[j], spare = spare, u[j]
@@ -66,12 +103,12 @@ def sorting_network(k: int) -> list[tuple[int, int]]:
     ]
 
 
-def project_nonnegative(V: Array) -> Array:
+def project_nonnegative(V: Array, near: Array | None = None) -> Array:
     """Nearest non-negative point."""
     return np.maximum(V, 0.0)
 
 
-PROJECTIONS: dict[str, Callable[[Array], Array]] = {
+PROJECTIONS: dict[str, Project] = {
     "simplex": project_simplex,
     "nonnegative": project_nonnegative,
 }
@@ -101,14 +138,15 @@ def combinations(G: Array, rho: float) -> Array:
 
 
 def _inverse_root(S: Array) -> Array:
-    """``R`` with ``R^T R = S^-1``: the inverse of the Cholesky factor."""
+    """``R`` with ``R^T R = S^-1``: the inverse of the Cholesky factor.
+
+    LAPACK is called directly: the checks of `scipy.linalg` would take longer than the factorisation.
+    """
     size, identity = max(float(np.trace(S)) / len(S), 1e-300), np.eye(len(S))
-    for ridge in RIDGES:
-        try:
-            lower = scipy.linalg.cholesky(S + ridge * size * identity, lower=True)
-            return np.asarray(scipy.linalg.solve_triangular(lower, identity, lower=True))
-        except scipy.linalg.LinAlgError:
-            continue  # two clusters with equal memberships: S is singular up to round-off
+    for ridge in RIDGES if np.isfinite(size) else ():
+        lower, singular = potrf(S + ridge * size * identity, lower=True)
+        if not singular:  # else two clusters have equal memberships, up to round-off
+            return np.asarray(trtrs(lower, identity, lower=True)[0])
     raise InputError("Memberships contain values that are not finite.")
 
 
@@ -141,27 +179,39 @@ class Quadratic:
 
         Larger if the curvature is negligible relative to the slope.
         """
-        curvature = float(scipy.linalg.eigvalsh(self.A)[-1]) + self.lam + self.shift
-        steepest = float(np.abs(self.B).max(initial=0.0))
-        return max(curvature, SHORTEST * steepest) or 1.0
+        return _lipschitz([self])[0]
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
         H = self.A + (self.shift + self.lam) * np.eye(len(self.A))
         return H.astype(G.dtype) @ G - self.B - self.lam * G_star[:, self.rows]
 
-    def taken(self, part: tuple[Array, Rows]) -> Quadratic:
-        """The same for some samples: their columns of ``B``, and their positions among the chosen."""
-        columns, rows = part
-        return replace(self, B=self.B.take(columns, axis=1), rows=rows)
-
     def values(self, G: Array, G_star: Array) -> Array:
         """Value of the problem of every sample (n_a)."""
-        own = (self.A + self.shift * np.eye(len(self.A))).astype(G.dtype) @ G
-        own -= self.B
-        own -= self.B
-        gap = G - G_star[:, self.rows]
-        return column_dots(G, own) + self.lam * column_dots(gap, gap)
+        H = self.A + self.shift * np.eye(len(self.A))
+        return _values(H.astype(G.dtype), self.B, self.lam, G, G_star[:, self.rows])
+
+
+def _lipschitz(quadratics: list[Quadratic]) -> list[float]:
+    """`Quadratic.lipschitz` of every view."""
+    largest = np.linalg.eigvalsh(np.stack([q.A for q in quadratics]))[:, -1].tolist()
+    curvature = [value + q.lam + q.shift for value, q in zip(largest, quadratics, strict=True)]
+    steepest = [float(np.abs(q.B).max(initial=0.0)) for q in quadratics]
+    return [max(c, SHORTEST * s) or 1.0 for c, s in zip(curvature, steepest, strict=True)]
+
+
+def _values(H: Array, B: Array, lam: Any, G: Array, G_star: Array) -> Array:
+    """``g^T H g - 2 b^T g + lam ||g - g_star||^2`` of every column, in one or several views."""
+    own = H @ G
+    own -= B
+    own -= B
+    gap = G - G_star
+    return column_dots(G, own) + lam * column_dots(gap, gap)
+
+
+def column_dots(G: Array, H: Array) -> Array:
+    """Inner products of the columns, of one or several pairs of matrices."""
+    return np.asarray(np.einsum("...ij,...ij->...j", G, H))
 
 
 @dataclass(frozen=True)
@@ -177,9 +227,7 @@ class Memberships:
         return int(self.G_star.shape[1])
 
 
-def update_G(
-    start: Memberships, quadratics: list[Quadratic], project: Callable[[Array], Array], n_steps: int
-) -> Memberships:
+def update_G(start: Memberships, quadratics: list[Quadratic], project: Project, n_steps: int) -> Memberships:
     """Projected gradient on the memberships of all views at fixed ``P`` (Eq. 6), then the consensus (Eq. 7).
 
     ``n_steps = 1`` is the step of the paper. More steps are accelerated: every sample has its own
@@ -187,175 +235,204 @@ def update_G(
     not improve on it. So the objective of no sample increases, and the result does not depend on how
     samples are split into shards. A sample that hardly moves in its first step takes no further steps.
     """
-    step = _Step(quadratics, project)
-    first = step(start)
+    lipschitz, rows = _lipschitz(quadratics), [q.rows for q in quadratics]
+    chunk, found = max(CACHED // (len(rows) * len(start.G_star)), 1), []
+    for first in range(0, max(start.n, 1), chunk):
+        samples = slice(first, min(first + chunk, start.n))
+        now = _Stack(_layered(start.G, rows, samples), start.G_star[:, samples])
+        found.append(_updated(now, _Steps.of(quadratics, lipschitz, samples, project), n_steps))
+    G, G_star = found[0] if len(found) == 1 else map(_joined, zip(*found, strict=True))
+    views = [g if _is_all(where) else g.take(where, axis=1) for g, where in zip(G, rows, strict=True)]
+    return Memberships(views, G_star)
+
+
+def _joined(parts: tuple[Array, ...]) -> Array:
+    return np.concatenate(parts, axis=-1)
+
+
+def _is_all(rows: Rows) -> bool:
+    return isinstance(rows, slice)
+
+
+def _layered(parts: list[Array], rows: list[Rows], samples: slice) -> Array:
+    """Consecutive samples of views (k x n_a each) as layers (v x k x n), zero where a view is missing."""
+    if all(map(_is_all, rows)):
+        return np.stack([part[:, samples] for part in parts])
+    shape = len(parts), len(parts[0]), samples.stop - samples.start
+    layers = np.zeros(shape, dtype=np.result_type(*parts))
+    for layer, part, where in zip(layers, parts, rows, strict=True):
+        columns, places = _within(where, samples)
+        layer[:, places] = part[:, columns]
+    return layers
+
+
+def _presence(rows: list[Rows], samples: slice) -> Array:
+    """Which consecutive samples have each view (v x n), or v x 1 if all have all views."""
+    if all(map(_is_all, rows)):
+        return np.ones((len(rows), 1), dtype=bool)
+    present = np.zeros((len(rows), samples.stop - samples.start), dtype=bool)
+    for layer, where in zip(present, rows, strict=True):
+        layer[_within(where, samples)[1]] = True
+    return present
+
+
+def _within(rows: Rows, samples: slice) -> tuple[slice, Rows]:
+    """Consecutive samples that have a view: their positions in the view, and among these samples."""
+    if _is_all(rows):
+        return samples, rows
+    columns = slice(*np.searchsorted(rows, (samples.start, samples.stop)))
+    return columns, rows[columns] - samples.start
+
+
+class _Stack(NamedTuple):
+    """Memberships of the same samples in all views, and in the consensus."""
+
+    G: Array  # v x k x n
+    G_star: Array  # k x n
+
+    def taken(self, chosen: Array) -> _Stack:
+        """The memberships of chosen samples."""
+        return _Stack(self.G.take(chosen, axis=-1), self.G_star.take(chosen, axis=-1))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Steps ``project((I - (H + lam I) / L) G + (B + lam G_star) / L)`` on some samples in all views.
+
+    ``H = A + shift I``, and ``L`` is the Lipschitz constant. Samples without a view have a layer of zeros,
+    which has no weight.
+    """
+
+    H: Array  # v x k x k
+    B: Array  # v x k x n
+    lam: Array  # v x 1
+    matrix: Array  # v x k x k: I - (H + lam I) / L
+    offset: Array  # v x k x n: B / L
+    pull: Array  # v x 1 x 1: lam / L
+    present: Array  # v x n, or v x 1 if all samples have all views
+    weights: Array  # the same: of the views in the objective
+    lengths: Array  # the same: weights times L
+    shares: Array  # the same: of the views in G_star
+    project: Project
+
+    @classmethod
+    def of(
+        cls, quadratics: list[Quadratic], lipschitz: list[float], samples: slice, project: Project
+    ) -> _Steps:
+        """The steps of consecutive samples."""
+        rows = [q.rows for q in quadratics]
+        B, present = _layered([q.B for q in quadratics], rows, samples), _presence(rows, samples)
+        shift, lam, weight = np.array([(q.shift, q.lam, q.weight) for q in quadratics]).T[:, :, None]  # v x 1
+        shares, weights, L = _shares(weight * lam, present, B.dtype), weight * present, np.array(lipschitz)
+        if present.size == 1:
+            lam = 0.0 * lam  # a single complete view is the consensus itself
+        L, identity = L[:, None, None], np.eye(B.shape[1])
+        H = np.stack([q.A for q in quadratics]) + shift[:, :, None] * identity
+        matrix = identity - (H + lam[:, :, None] * identity) / L
+        H, matrix, scale, pull = (x.astype(B.dtype) for x in (H, matrix, 1.0 / L, lam[:, :, None] / L))
+        return cls(
+            H, B, lam, matrix, scale * B, pull, present, weights, L[:, :, 0] * weights, shares, project
+        )
+
+    def taken(self, chosen: Array) -> _Steps:
+        """The steps of chosen samples."""
+        names = ["B", "offset"]
+        if self.present.shape[1] > 1:
+            names += ["present", "weights", "lengths", "shares"]
+        return replace(self, **{name: getattr(self, name).take(chosen, axis=-1) for name in names})
+
+    def moved(self, G: Array, G_star: Array, near: Array | None = None) -> Array:
+        """``G`` of every view after a step, if given with memberships `near` it."""
+        V = self.matrix @ G
+        if self.shares.size > 1:
+            V += self.pull * G_star
+        V += self.offset
+        return self.project(V, near)
+
+    def consensus(self, G: Array) -> Array:
+        """``G_star`` for given ``G``."""
+        return np.asarray(G[0] if self.shares.size == 1 else (G * self.shares[:, None]).sum(axis=0))
+
+    def values(self, at: _Stack) -> Array:
+        """Value of the problem of every sample, in all views together."""
+        return np.asarray((self.weights * _values(self.H, self.B, self.lam, *at)).sum(axis=0))
+
+
+def _updated(start: _Stack, steps: _Steps, n_steps: int) -> _Stack:
+    """One step of all samples, and further ones of those that it moved."""
+    G = steps.moved(*start)
+    first = _Stack(G, steps.consensus(G))
     if n_steps == 1:
         return first
-    moved = _moved(start, first, quadratics)
-    if moved.all() and start.n <= CACHED_SAMPLES:
-        return _accelerated(start, first, step, n_steps)
-    moving = np.flatnonzero(moved)
-    for begin in range(0, len(moving), CACHED_SAMPLES):
-        chosen = moving[begin : begin + CACHED_SAMPLES]
-        part = [_columns(q.rows, chosen, start.n) for q in quadratics]
-        few = _Step([q.taken(p) for q, p in zip(quadratics, part, strict=True)], project, step.lipschitz)
-        last = _accelerated(_taken(start, chosen, part), _taken(first, chosen, part), few, n_steps)
-        _put(first, last, chosen, part)
+    moved = _moved(start, first, steps.present)
+    if moved.all():
+        return _accelerated(start, first, steps, n_steps)
+    chosen = np.flatnonzero(moved)
+    if len(chosen):
+        last = _accelerated(start.taken(chosen), first.taken(chosen), steps.taken(chosen), n_steps)
+        first.G[..., chosen], first.G_star[:, chosen] = last
     return first
 
 
-class _Step:
-    """One projected gradient step on all samples: ``project((I - H / L) G + (B + lam G_star) / L)``."""
-
-    def __init__(
-        self,
-        quadratics: list[Quadratic],
-        project: Callable[[Array], Array],
-        lipschitz: list[float] | None = None,
-    ) -> None:
-        self.quadratics, self.project = quadratics, project
-        self.lipschitz = lipschitz or [q.lipschitz for q in quadratics]
-        self.weights = [q.weight * L for q, L in zip(quadratics, self.lipschitz, strict=True)]
-        self.pull = np.array([q.weight * q.lam for q in quadratics])
-        self.steps = [_plain_step(q, L) for q, L in zip(quadratics, self.lipschitz, strict=True)]
-
-    def __call__(self, at: Memberships) -> Memberships:
-        G = self.moved(at.G, at.G_star)
-        return Memberships(G, self.consensus(G, at.n))
-
-    def moved(self, G: list[Array], G_star: Array) -> list[Array]:
-        """``G`` of every view after the step."""
-        return [self.project(step(g, G_star)) for g, step in zip(G, self.steps, strict=True)]
-
-    def consensus(self, G: list[Array], n: int) -> Array:
-        """``G_star`` for given ``G``; a single complete view is the consensus itself."""
-        rows = [q.rows for q in self.quadratics]
-        return G[0] if len(G) == 1 and isinstance(rows[0], slice) else update_G_star(G, self.pull, rows, n)
+def _moved(start: _Stack, first: _Stack, present: Array) -> Array:
+    """Samples that the first step moved noticeably, in any view or in the consensus."""
+    views = np.abs(start.G - first.G).max(axis=1) * present
+    return np.asarray(
+        np.maximum(views.max(axis=0), np.abs(start.G_star - first.G_star).max(axis=0)) > UNMOVED
+    )
 
 
-def _plain_step(q: Quadratic, L: float) -> Callable[[Array, Array], Array]:
-    """``G - half_gradient / L``, with the parts that do not depend on ``G`` computed once."""
-    identity, dtype = np.eye(len(q.A)), q.B.dtype.type
-    free = (1.0 - q.shift / L) * identity - q.A / L  # without the pull of the consensus
-    pulled = (free - q.lam / L * identity).astype(dtype)
-    free, offset, pull = free.astype(dtype), q.B * dtype(1.0 / L), dtype(q.lam / L)
-
-    def step(G: Array, G_star: Array) -> Array:
-        if G_star is G:
-            V = free @ G
-        else:
-            V = pulled @ G
-            V += pull * G_star[:, q.rows]
-        V += offset
-        return V
-
-    return step
-
-
-def _accelerated(start: Memberships, first: Memberships, step: _Step, n_steps: int) -> Memberships:
+def _accelerated(start: _Stack, first: _Stack, steps: _Steps, n_steps: int) -> _Stack:
     """FISTA with restarts after the first step; returns the better of first and last for every sample.
 
-    ``G_star`` is linear in ``G``, so that of an extrapolated ``G`` is extrapolated too.
+    ``G_star`` is linear in ``G``, so that of an extrapolated ``G`` is extrapolated too. The momentum of a
+    sample is reset if its step points against it: ``<Y - G_new, G_new - G_old> > 0``.
     """
-    G, change = first.G, [g - h for g, h in zip(first.G, start.G, strict=True)]
-    time = np.ones(start.n, dtype=start.G_star.dtype)
+    G, change = first.G, first.G - start.G
+    momenta, age = _momenta(n_steps).astype(G.dtype), np.zeros(G.shape[-1], dtype=np.intp)
     for _ in range(n_steps - 1):
-        later = (1.0 + np.sqrt(1.0 + 4.0 * time**2)) / 2.0
-        ahead = _extrapolated(G, change, step.quadratics, (time - 1.0) / later)
-        new = step.moved(ahead, step.consensus(ahead, start.n))
-        change = [g - h for g, h in zip(new, G, strict=True)]
-        over = _overshoot(ahead, new, change, step, start.n)
-        G, time = new, np.where(over, time.dtype.type(1.0), later)
-    return _better(first, Memberships(G, step.consensus(G, start.n)), step.quadratics)
+        ahead = momenta.take(age) * change
+        ahead += G
+        new = steps.moved(ahead, steps.consensus(ahead), near=G)
+        change = new - G
+        ahead -= new
+        over = (steps.lengths * column_dots(ahead, change)).sum(axis=0) > 0.0
+        G = new
+        age += 1
+        age[over] = 0
+    last = _Stack(G, steps.consensus(G))
+    worse = steps.values(last) > steps.values(first)
+    if worse.any():
+        return _Stack(*(np.where(worse, g, h) for g, h in zip(first, last, strict=True)))
+    return last
 
 
-def _moved(start: Memberships, first: Memberships, quadratics: list[Quadratic]) -> Array:
-    """Samples that the first step moved noticeably, in any view or in the consensus."""
-    moved = (np.abs(start.G_star - first.G_star) > UNMOVED).any(axis=0)
-    for g, h, q in zip(start.G, first.G, quadratics, strict=True):
-        moved[q.rows] |= (np.abs(g - h) > UNMOVED).any(axis=0)
-    return moved
-
-
-def _columns(rows: Rows, chosen: Array, n: int) -> tuple[Array, Rows]:
-    """Chosen samples that have a view: their positions among the samples of the view and among the chosen."""
-    if isinstance(rows, slice):
-        return chosen, rows  # all samples have the view
-    place = np.full(n, -1)
-    place[rows] = np.arange(len(rows))
-    found = place[chosen]
-    return found[found >= 0], np.flatnonzero(found >= 0)
-
-
-def _taken(at: Memberships, chosen: Array, part: list[tuple[Array, Rows]]) -> Memberships:
-    G = [g.take(columns, axis=1) for g, (columns, _) in zip(at.G, part, strict=True)]
-    return Memberships(G, at.G_star.take(chosen, axis=1))
-
-
-def _put(at: Memberships, some: Memberships, chosen: Array, part: list[tuple[Array, Rows]]) -> None:
-    for g, h, (columns, _) in zip(at.G, some.G, part, strict=True):
-        g[:, columns] = h
-    at.G_star[:, chosen] = some.G_star
-
-
-def _extrapolated(
-    G: list[Array], change: list[Array], quadratics: list[Quadratic], momentum: Array
-) -> list[Array]:
-    ahead = [momentum[q.rows] * d for d, q in zip(change, quadratics, strict=True)]
-    for y, g in zip(ahead, G, strict=True):
-        y += g
-    return ahead
-
-
-def _overshoot(ahead: list[Array], new: list[Array], change: list[Array], step: _Step, n: int) -> Array:
-    """Samples whose step points against their momentum: ``<Y - G_new, G_new - G_old> > 0``."""
-    alignment = np.zeros(n)
-    for y, g, d, q, w in zip(ahead, new, change, step.quadratics, step.weights, strict=True):
-        y -= g  # in place: y is not used again
-        alignment[q.rows] += w * column_dots(y, d)
-    return alignment > 0.0
-
-
-def column_dots(G: Array, H: Array) -> Array:
-    """Inner products of the columns."""
-    return np.asarray(np.einsum("ij,ij->j", G, H))
-
-
-def _better(first: Memberships, last: Memberships, quadratics: list[Quadratic]) -> Memberships:
-    """For every sample the lower of two candidates."""
-    change = np.zeros(first.n)
-    for g, h, q in zip(first.G, last.G, quadratics, strict=True):
-        change[q.rows] += q.weight * (q.values(h, last.G_star) - q.values(g, first.G_star))
-    worse = change > 0.0
-    if not worse.any():
-        return last
-    G = [np.where(worse[q.rows], g, h) for g, h, q in zip(first.G, last.G, quadratics, strict=True)]
-    return Memberships(G, np.where(worse, first.G_star, last.G_star))
+@cache
+def _momenta(n_steps: int) -> Array:
+    """Momentum of FISTA by the number of steps since the last restart: ``(t_j - 1) / t_(j+1)``."""
+    times = [1.0]
+    for _ in range(n_steps):
+        times.append((1.0 + float(np.sqrt(1.0 + 4.0 * times[-1] ** 2))) / 2.0)
+    return np.array([(now - 1.0) / later for now, later in pairwise(times)])
 
 
 def update_G_star(G: list[Array], pull: Array, rows: list[Rows], n: int) -> Array:
     """``G_star = sum beta^gamma lam G / sum beta^gamma lam`` over the views that a sample has (Eq. 7).
 
-    `pull` are the weights ``beta^gamma lam``. If all weights of a sample are zero, every ``G_star`` is a
-    minimiser, and the unweighted mean of its views is used.
+    `pull` are the weights ``beta^gamma lam``.
     """
-    dtype = G[0].dtype.type
+    layers, present = _layered(G, rows, slice(0, n)), _presence(rows, slice(0, n))
+    return np.asarray((layers * _shares(pull[:, None], present, layers.dtype)[:, None]).sum(axis=0))
+
+
+def _shares(pull: Array, present: Array, dtype: Any) -> Array:
+    """Weights of the views in ``G_star`` (v x n, or v x 1) from their pull (v x 1).
+
+    If no view of a sample pulls, every ``G_star`` is a minimiser, and the mean of its views is used.
+    """
     none = float(np.sqrt(np.finfo(dtype).tiny))  # replaces zero, so that views without weight have a mean
-    weights = np.maximum(pull / (pull.max() or 1.0), none)
-    if all(isinstance(where, slice) for where in rows):
-        return _weighted_sum(G, weights / weights.sum())
-    total, norm = np.zeros((G[0].shape[0], n), dtype), np.zeros(n, dtype)
-    for g, weight, where in zip(G, weights, rows, strict=True):
-        total[:, where] += dtype(weight) * g
-        norm[where] += dtype(weight)
-    return total / norm
-
-
-def _weighted_sum(G: list[Array], shares: Array) -> Array:
-    total = G[0] * G[0].dtype.type(shares[0])
-    for g, share in zip(G[1:], shares[1:], strict=True):
-        total += g * g.dtype.type(share)
-    return total
+    weights = np.maximum(pull / (pull.max() or 1.0), none) * present
+    return np.asarray(weights / weights.sum(axis=0), dtype=dtype)
 
 
 def update_beta(q: Array, gamma: float) -> Array:
