@@ -105,7 +105,7 @@ def gathered(
     rows = max(BLOCK_CELLS // (len(names) + 1), 1)
     with stage("Reading rows", 0) as advance:
         for block in file.blocks([id, *names], [id], rows):
-            values = _numbers(block, id, names)
+            values = _numbers(block, id, names, frames.names_truth(codes))
             doubts.see(values)
             coded += _blanked(values, names, codes)
             parts.append(values.astype(np.float32))
@@ -117,10 +117,14 @@ def gathered(
     return np.concatenate(parts), pd.concat(ids, ignore_index=True)
 
 
-def _numbers(block: pd.DataFrame, id: str, names: Sequence[str]) -> Array:
-    """Values (n x d) of a block; `NotPlain` where a cell is no number, or a row is blank."""
+def _numbers(block: pd.DataFrame, id: str, names: Sequence[str], truths: bool) -> Array:
+    """Values (n x d) of a block; `NotPlain` where a cell is no number, or a row is blank.
+
+    With `truths`, a boolean is no number, since it may be a missing code.
+    """
     cells = block[list(names)]
     plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes)
+    plain &= not (truths and any(pd.api.types.is_bool_dtype(dtype) for dtype in cells.dtypes))
     if not plain or block[id].isna().any():
         raise NotPlain
     values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
