@@ -62,7 +62,7 @@ class Harmonised:
         absent = len(self.panel) - len(self.rows)
         _check_absent(absent, len(self.panel), max_absent, path)
         kind = precision(len(self.panel), self.n)
-        values = np.full((len(self.panel), self.n), np.nan, dtype=kind)
+        values: Array = np.full((len(self.panel), self.n), np.nan, dtype=kind)
         for j, row in self.rows.items():
             values[j] = as_floats(row, kind)
         hows = [match.how for match in self.matches.values()]

@@ -146,7 +146,8 @@ def precision(d: int, n: int) -> type:
 def stacked(blocks: Sequence[Array], n: int) -> Array:
     """Blocks as one array of floats (d, n), NaN where there is no call; the blocks are let go of."""
     size = sum(len(block) for block in blocks)
-    whole, start, parts = np.empty((size, n), dtype=precision(size, n)), 0, list(blocks)
+    whole: Array = np.empty((size, n), dtype=precision(size, n))
+    start, parts = 0, list(blocks)
     while parts:
         block = parts.pop(0)
         target = whole[start : start + len(block)]
