@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 from viewloom.cli import app
 from viewloom.study.errors import StudyError
-from viewloom.study.readers import arrow, rfiles
+from viewloom.study.readers import arrow, declared, rfiles
 from viewloom.study.readers.genotypes import scores
 from viewloom.study.readers.tables import read_table
 from viewloom.study.readers.workbooks import check_workbook
@@ -128,6 +129,33 @@ def old_stata(folder):
     return content[:6] + struct.pack("<i", 2**31 - 1) + content[10:]
 
 
+def damaged_page(folder):
+    """A .parquet whose only page declares two gigabytes."""
+    path = folder / "whole.parquet"
+    frame = pd.DataFrame({"id": np.arange(1000)})
+    frame.to_parquet(path, index=False, engine="pyarrow", use_dictionary=False)
+    content = path.read_bytes()
+    assert content[4:7] == b"\x15\x00\x15"  # the type of the page is 0; its size follows
+    end = next(at for at in range(7, 17) if content[at] < 128) + 1
+    return content[:7] + b"\xfe\xff\xff\xff\x0f" + content[end:]
+
+
+def damaged_block(folder):
+    """A .feather of which a compressed buffer declares eight gigabytes."""
+    path = folder / "whole.feather"
+    pd.DataFrame({"id": np.arange(1000)}).to_feather(path, compression="zstd")
+    content = path.read_bytes()
+    assert content.count(struct.pack("<q", 8000)) >= 1
+    return content.replace(struct.pack("<q", 8000), struct.pack("<q", 1 << 33))
+
+
+def mixed_columns():
+    rng = np.random.default_rng(0)
+    kinds = pd.Categorical(rng.choice(["x", "y"], size=300))
+    texts = [f"s{i}" for i in range(300)]
+    return pd.DataFrame({"id": texts, "kind": kinds, "a": rng.normal(size=300), "b": rng.random(300) < 0.5})
+
+
 SPREAD = "memory ran out; it is damaged, or has cells far from the table"
 BOMBS = {  # name of a file -> what it has, and what is told
     "whole.xls": (old_workbook(ROWS), "read"),
@@ -155,6 +183,8 @@ BOMBS = {  # name of a file -> what it has, and what is told
         "has no data frame or matrix (ndarray)",
     ),
     "rows.dta": (old_stata, "memory ran out while it was read"),
+    "page.parquet": (damaged_page, "would take more than 500 times its size"),
+    "block.feather": (damaged_block, "would take more than 500 times its size"),
 }  # fmt: skip
 
 
@@ -237,6 +267,65 @@ class TestColumnFiles:
         getattr(pd.DataFrame({"id": made}), f"to_{end}")(path, **options)
         with pytest.raises(StudyError, match="would take more than 500 times its size in memory"):
             read_table(path, id="id")
+
+    @pytest.mark.parametrize("end", ["parquet", "feather"])
+    def test_refused_before_it_is_read(self, tmp_path, monkeypatch, end):
+        monkeypatch.setattr(arrow, "_table", None)
+        path = tmp_path / f"t.{end}"
+        text = pd.DataFrame({"id": ["z" * 20_000] * 1000})
+        getattr(text, f"to_{end}")(
+            path, compression="zstd", **({"use_dictionary": False} if end == "parquet" else {})
+        )
+        with pytest.raises(StudyError, match="would take more than 500 times its size in memory"):
+            read_table(path, id="id")
+        if end == "parquet":
+            for read in (
+                lambda: list(arrow.load_blocks(path, ["id"], 10)),
+                lambda: arrow.first_rows(path, 1, 1),
+            ):
+                with pytest.raises(StudyError, match="would take more than 500 times its size in memory"):
+                    read()
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"compression": "none", "data_page_version": "2.0"},
+            {"compression": "gzip", "row_group_size": 70, "data_page_size": 100, "write_page_index": True},
+            {"use_dictionary": False, "write_statistics": False},
+        ],
+    )
+    def test_sizes_of_pages(self, tmp_path, options):
+        """Of each column what its metadata say, without the headers of pages."""
+        parquet = pytest.importorskip("pyarrow.parquet")
+        frame = mixed_columns()
+        frame.to_parquet(tmp_path / "t.parquet", **options)
+        about = parquet.read_metadata(tmp_path / "t.parquet")
+        groups = [about.row_group(g) for g in range(about.num_row_groups)]
+        whole = sum(group.column(j).total_uncompressed_size for group in groups for j in range(4))
+        found = declared.pages_size(tmp_path / "t.parquet", about)
+        assert 0.5 * whole < found < whole + declared.WIDTH * frame.size
+
+    @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+    def test_sizes_of_blocks(self, tmp_path, compression):
+        frame = mixed_columns()
+        frame.to_feather(tmp_path / "t.feather", compression=compression, chunksize=70)
+        used = pytest.importorskip("pyarrow").Table.from_pandas(frame).nbytes
+        assert used <= declared.feather_size(tmp_path / "t.feather") < 4 * used
+
+    @pytest.mark.parametrize("end", ["parquet", "feather"])
+    def test_damaged_bytes(self, tmp_path, end):
+        """Any file is read, or refused."""
+        path, rng = tmp_path / f"t.{end}", np.random.default_rng(0)
+        getattr(mixed_columns(), f"to_{end}")(path)
+        content = path.read_bytes()
+        for _ in range(300):
+            changed = bytearray(content)
+            for at in rng.integers(len(content), size=3):
+                changed[at] = rng.integers(256)
+            path.write_bytes(bytes(changed))
+            with suppress(StudyError):
+                arrow.load_arrow(path)
 
     @pytest.mark.parametrize("end", ["parquet", "feather"])
     def test_texts_stay_as_they_are(self, tmp_path, end):

@@ -15,6 +15,7 @@ from scipy import stats
 
 from viewloom.clinical.findings import cramers_v
 from viewloom.clinical.variables import Variable, variables_of
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.matching import matched_values
 from viewloom.data.mixed import MixedBlock, numbers
 from viewloom.data.mixed_encoding import encoded
@@ -119,18 +120,14 @@ def _closest(variable: Variable, views: Views, view: str) -> Match:
     nothing = Match("", "", float("nan"))
     if len(rows) < LEAST:
         return nothing
-    rows = _drawn(rows, max(MOST_SUBJECTS, PER_FEATURE * len(views.feature_names[view])))
+    most = max(MOST_SUBJECTS, PER_FEATURE * len(views.feature_names[view]))
+    rows = rows[rows_at_most(len(rows), most, 0)]
     X, names = _comparable(views[view][rows], views.feature_names[view], variable.kind)
     y = variable.data[rows]
     found = [Match(str(names[j]), measure, value) for measure, j, value in _strengths(variable.kind, y, X)]
     best = max(found, key=lambda match: match.strength, default=nothing)
     whole = _multiple(y, X) if variable.kind == "numeric" else 0.0
     return Match("all features together", "multiple R", whole) if whole >= max(COPY, best.strength) else best
-
-
-def _drawn(rows: Array, most: int) -> Array:
-    """All rows, or so many that are drawn at random, in order."""
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def _comparable(X: Any, names: Array, kind: str) -> tuple[Any, Array]:

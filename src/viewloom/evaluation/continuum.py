@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse.linalg import svds
 
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.views import Views
-from viewloom.evaluation.selection.drawing import rows_at_most
 from viewloom.kernels.operators import dense
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from viewloom.study.errors import StudyError
 from viewloom.study.readers.genetics import read_bgen, read_vcf
 from viewloom.study.readers.genotypes import sources
-from viewloom.study.readers.genotypes.pruning import LD, Pruner, squared_correlations
+from viewloom.study.readers.genotypes.correlations import Strip, squared_correlations
+from viewloom.study.readers.genotypes.pruning import LD, Pruner
 
 N, D = 30, 12
 IDS = [f"s{i}" for i in range(N)]
@@ -132,9 +133,31 @@ class TestPruning:
     def test_correlations_of_pairs(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(4, 50)).astype(np.float32)
-        assert_allclose(squared_correlations(X, X[:2]), np.corrcoef(X)[:, :2] ** 2, atol=1e-5)
-        X[0] = 1.0
-        assert (squared_correlations(X, X)[0] == 0).all()
+        found = squared_correlations(Strip.of(X), Strip.of(X[:2]))
+        assert_allclose(found, np.corrcoef(X)[:, :2] ** 2, atol=1e-5)
+        X[0] = 0.1
+        assert (squared_correlations(Strip.of(X), Strip.of(X))[0] == 0).all()
+
+    @pytest.mark.parametrize(("calls", "others"), [(True, True), (True, False), (False, False)])
+    @pytest.mark.parametrize("missing", [0.0, 0.1])
+    def test_correlations_of_calls_and_dosages(self, calls, others, missing):
+        """Over the subjects that have both, as of pairs one by one; a chromosome may have both."""
+        rng = np.random.default_rng(1)
+        counts = rng.binomial(2, 0.3, size=(2, 6, 60))
+        counts[:, 0], gone = 2, rng.random((2, 6, 60)) < missing
+        counts[1, 1] = counts[0, 1]
+
+        def values(which, as_calls):
+            if as_calls:
+                return np.where(gone[which], -1, counts[which]).astype(np.int8)
+            return np.where(gone[which], np.nan, 0.9 * counts[which] + 0.05).astype(np.float32)
+
+        found = squared_correlations(Strip.of(values(0, calls)), Strip.of(values(1, others)))
+        both = ~gone[0][:, None] & ~gone[1][None]
+        for i, j in np.ndindex(6, 6):
+            x, y = counts[0, i][both[i, j]], counts[1, j][both[i, j]]
+            expected = 0.0 if 0 in (i, j) else np.corrcoef(x, y)[0, 1] ** 2
+            assert found[i, j] == pytest.approx(expected, abs=1e-5), (i, j)
 
     def test_chromosomes_are_apart_and_must_be_sorted(self, tmp_path):
         G = np.repeat(files.counts(N, 1, missing=0.0), 4, axis=0)

@@ -8,8 +8,9 @@ from noted import texts
 from numpy.testing import assert_array_equal
 
 from viewloom.study.errors import StudyError
-from viewloom.study.readers import sniff
-from viewloom.study.readers.plink import read_bed, read_raw
+from viewloom.study.readers import plink, sniff
+from viewloom.study.readers.genotypes import sources
+from viewloom.study.readers.plink import BedSource, read_bed, read_raw
 
 NAN = np.nan
 FAM = "F1 01 0 0 1 -9\nF1 02 0 0 2 1\nF2 03 0 0 0 2\nF3 04 0 0 1 0\nF4 05 0 0 1 0\n"
@@ -50,6 +51,31 @@ class TestBed:
     def test_files_ordered_by_person(self, tmp_path):
         calls = bytes([0b1100, 0b1101, 0b1110, 0b1011, 0b1100])
         assert_array_equal(read_bed(write(tmp_path, b"\x6c\x1b\x00" + calls)), VALUES)
+
+    @pytest.mark.parametrize("n", [1, 3, 32, 37, 64])
+    @pytest.mark.parametrize("by_subject", [False, True])
+    def test_counts_of_packed_calls_are_those_of_calls(self, tmp_path, monkeypatch, n, by_subject):
+        """Also where the bits behind the last call are set; variants are left out in blocks of three."""
+        rng, d = np.random.default_rng(n), 20
+        calls = rng.choice(4, size=(d, n), p=[0.1, 0.1, 0.2, 0.6])
+        rows = calls.T if by_subject else calls
+        padded = np.full((len(rows), 4 * -(-rows.shape[1] // 4)), 3)
+        padded[:, : rows.shape[1]] = rows
+        packed = (padded.reshape(len(rows), -1, 4) << [0, 2, 4, 6]).sum(axis=2).astype(np.uint8)
+        bim = "".join(f"1\trs{j}\t0\t{j}\tA\tG\n" for j in range(d))
+        fam = "".join(f"F s{i} 0 0 0 -9\n" for i in range(n))
+        head = b"\x6c\x1b\x00" if by_subject else b"\x6c\x1b\x01"
+        path = write(tmp_path, head + packed.tobytes(), bim, fam)
+        monkeypatch.setattr(plink, "PACKED", 3 * -(-n // 4))
+        found = BedSource(path).tallies(rng.random(d) < 0.7)
+        if by_subject:
+            assert found is None
+            return
+        values = np.select([calls == 0, calls == 2], [2, 1], 0)
+        at, called, copies = found
+        assert 0 < len(at) < d
+        assert_array_equal(called, (calls != 1).sum(axis=1)[at])
+        assert_array_equal(copies, values.sum(axis=1)[at])
 
     def test_filters_count_what_they_leave_out(self, tmp_path):
         path = write(tmp_path)
@@ -103,6 +129,23 @@ class TestBed:
     def test_refusals(self, tmp_path, change, said):
         with pytest.raises(StudyError, match=said):
             read_bed(write(tmp_path, **change))
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("between", ["\t", " ", " \t "])
+    def test_lists_with_other_blanks_and_ends_of_lines(self, tmp_path, end, between):
+        bim = BIM.replace("\t", between).replace("\n", between * (between == " ") + end)
+        path = write(tmp_path, fam=FAM.replace(" ", between))
+        path.with_suffix(".bim").write_bytes(bim.encode())
+        assert_array_equal(read_bed(path), VALUES)
+
+    def test_many_cells_are_read_in_single_precision(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sources, "LARGE_CELLS", 10)
+        frame = read_bed(write(tmp_path))
+        assert (frame.dtypes == np.float32).all()
+        assert_array_equal(frame, VALUES)
+        again = read_bed(write(tmp_path), needed=frame.attrs["variants"])
+        assert (again.dtypes == np.float32).all()
+        assert_array_equal(again, VALUES)
 
     @pytest.mark.parametrize("suffix", [".bed", ".bim", ".fam"])
     def test_a_missing_file_is_named(self, tmp_path, suffix):

@@ -18,9 +18,10 @@ from sklearn.utils import check_random_state
 
 from viewloom.data.alignment import align, check_trainable
 from viewloom.data.checks import per_view
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.matching import matched_values
 from viewloom.data.views import Views
-from viewloom.evaluation.selection.drawing import MOST_SAMPLES, rows_at_most
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES, checked
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.stability import ABSENT, pairwise_ari
 from viewloom.kernels.graphs import GaussianGraph
@@ -189,7 +190,7 @@ def select(
     model = base_model(estimator, n_clusters, seed)
     settings = expand(grid)
     models = [_configured(model, setting, views) for setting in settings]
-    drawn = rows_at_most(len(views), max_samples if isinstance(cv, int) else None, seed)
+    drawn = rows_at_most(len(views), checked(max_samples) if isinstance(cv, int) else None, seed)
     everyone = views
     if len(drawn) < len(views):
         views, y = views[drawn], y if y is None else y[drawn]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.readers.declared import feather_size, pages_size
 from viewloom.study.readers.packed import MOST_TIMES
 
 LARGE = 1 << 30  # bytes of memory from which they are compared with the size of the file
@@ -24,6 +25,7 @@ def load_arrow(path: Path) -> pd.DataFrame:
     if kind == "Parquet":
         shape_of(path)
     try:
+        _check_parts(path, kind)
         table = _table(path, kind)
         _check_size(path, sum(map(_text_size, table.columns)))
         frame = table.cast(_schema(path, kind)).to_pandas()
@@ -40,11 +42,12 @@ def load_blocks(path: Path, columns: Collection[str], rows: int) -> Iterator[pd.
     """Some columns of a Parquet file as blocks of at most so many rows."""
     kind = _check(path)
     try:
+        _check_parts(path, kind)
         with import_module("pyarrow.parquet").ParquetFile(path, pre_buffer=False) as file:
             for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
                 batch.validate(full=True)
                 yield batch.to_pandas(ignore_metadata=True, split_blocks=True)
-    except GeneratorExit:
+    except (GeneratorExit, StudyError):
         raise
     except Exception:  # of pyarrow
         raise StudyError(f"{path.name}: is not a valid {kind} file; write it again.") from None
@@ -63,6 +66,15 @@ def shape_of(path: Path) -> tuple[int, int]:
         raise StudyError(f"{path.name}: is not a valid {kind} file; write it again.") from None
     _check_size(path, 8 * rows * columns)
     return rows, columns
+
+
+def _check_parts(path: Path, kind: str) -> None:
+    """Refuse a file whose pages or blocks would take too much memory, by what they declare."""
+    if kind == "Parquet":
+        about = import_module("pyarrow.parquet").read_metadata(path)
+        _check_size(path, pages_size(path, about))
+    else:
+        _check_size(path, feather_size(path))
 
 
 def _check_size(path: Path, size: int) -> None:
@@ -99,13 +111,16 @@ def header_of(path: Path) -> list[str]:
 
 def first_rows(path: Path, rows: int, columns: int) -> pd.DataFrame:
     """The first rows and columns of a Parquet file, without reading the others."""
-    _check(path)
+    kind = _check(path)
     try:
+        _check_parts(path, kind)
         with import_module("pyarrow.parquet").ParquetFile(path) as file:
             names = file.schema_arrow.names[:columns]
             batches = file.iter_batches(batch_size=rows, columns=names)
             first = next(batches, None)
             return pd.DataFrame(columns=names) if first is None else first.to_pandas()
+    except StudyError:
+        raise
     except Exception:  # of pyarrow
         raise StudyError(f"{path.name}: is not a valid Parquet file; write it again.") from None
 
@@ -121,15 +136,12 @@ def _table(path: Path, kind: str) -> Any:
 
 
 def _feather_table(path: Path) -> Any:
-    """The table of a Feather file, whose blocks are added up until they are too large."""
-    arrow, batches, size = import_module("pyarrow"), list[Any](), 0
-    with arrow.OSFile(str(path)) as source, import_module("pyarrow.ipc").open_file(source) as file:
-        for number in range(file.num_record_batches):
-            batches.append(file.get_batch(number))
-            batches[-1].validate(full=True)
-            size += batches[-1].nbytes
-            _check_size(path, size)
-        return arrow.Table.from_batches(batches, file.schema)
+    """The table of a Feather file."""
+    source = import_module("pyarrow").OSFile(str(path))
+    with source, import_module("pyarrow.ipc").open_file(source) as file:
+        table = file.read_all()
+        table.validate(full=True)
+        return table
 
 
 def _schema(path: Path, kind: str) -> Any:

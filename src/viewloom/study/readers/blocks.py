@@ -105,7 +105,7 @@ def gathered(
     rows = max(BLOCK_CELLS // (len(names) + 1), 1)
     with stage("Reading rows", 0) as advance:
         for block in file.blocks([id, *names], [id], rows):
-            values = _numbers(block, id, names)
+            values = _numbers(block, id, names, frames.names_truth(codes))
             doubts.see(values)
             coded += _blanked(values, names, codes)
             parts.append(values.astype(np.float32))
@@ -117,10 +117,14 @@ def gathered(
     return np.concatenate(parts), pd.concat(ids, ignore_index=True)
 
 
-def _numbers(block: pd.DataFrame, id: str, names: Sequence[str]) -> Array:
-    """Values (n x d) of a block; `NotPlain` where a cell is no number, or a row is blank."""
+def _numbers(block: pd.DataFrame, id: str, names: Sequence[str], truths: bool) -> Array:
+    """Values (n x d) of a block; `NotPlain` where a cell is no number, or a row is blank.
+
+    With `truths`, a boolean is no number, since it may be a missing code.
+    """
     cells = block[list(names)]
     plain = all(pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes)
+    plain &= not (truths and any(pd.api.types.is_bool_dtype(dtype) for dtype in cells.dtypes))
     if not plain or block[id].isna().any():
         raise NotPlain
     values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -142,27 +146,21 @@ def _blanked(values: Array, names: list[str], codes: Codes) -> int:
 Rows = tuple[Array, pd.Series]  # of a block: places in a list of distinct texts, -1 where missing, and these
 
 
-@dataclass(eq=False)
-class Numbered:
-    """Numbers of texts, in the order in which they are first seen."""
-
-    known: dict[str, int] = field(default_factory=dict)
-
-    def of(self, at: Array, texts: pd.Series) -> Array:
-        """The number of each row, whose text is that at `at`; -1 where it is missing."""
-        numbers = [
-            -1 if missing else self.known.setdefault(text, len(self.known))
-            for text, missing in zip(texts.tolist(), texts.isna().tolist(), strict=True)
-        ]
-        return np.array([*numbers, -1], dtype=np.int32)[at]
-
-
 def numbered_pairs(
     blocks: Iterable[tuple[Rows, Rows]],
 ) -> tuple[Array, Array, list[str], list[str]]:
     """Numbers of ids and of codes of all rows (-1 for a blank code), and the ids and codes themselves."""
-    ids, names, rows, columns = Numbered(), Numbered(), [], []
-    for id, code in blocks:
-        rows.append(ids.of(*id))
-        columns.append(names.of(*code))
-    return np.concatenate(rows), np.concatenate(columns), list(ids.known), list(names.known)
+    ids, codes = list[Rows](), list[Rows]()
+    for (subject, known), (at, texts) in blocks:
+        ids.append((subject.astype(np.int32), known))
+        codes.append((at.astype(np.int32), texts))
+    (rows, subjects), (columns, names) = _numbered(ids), _numbered(codes)
+    return rows, columns, subjects, names
+
+
+def _numbered(blocks: Sequence[Rows]) -> tuple[Array, list[str]]:
+    """The number of each row's text, in the order in which texts are first seen, and the texts."""
+    numbers, known = pd.factorize(pd.concat([texts for _, texts in blocks], ignore_index=True))
+    ends = np.cumsum([len(texts) for _, texts in blocks])[:-1]
+    parts = zip(np.split(numbers.astype(np.int32), ends), blocks, strict=True)
+    return np.concatenate([np.append(part, np.int32(-1))[at] for part, (at, _) in parts]), known.tolist()

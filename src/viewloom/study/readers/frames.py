@@ -15,7 +15,7 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.dates import Days, Reference, days_of
-from viewloom.study.readers.notation import Fault, Notation, advice, description, fault, parse
+from viewloom.study.readers.notation import TRUTH, Fault, Notation, advice, description, fault, parse
 from viewloom.study.readers.text import PADDED
 from viewloom.study.readers.visits import Visits, rule_of, visit_columns
 from viewloom.study.readers.visits import parse as parse_visit
@@ -233,9 +233,10 @@ def numbers(
     notation : Notation
         Notation of numbers in text cells.
     """
-    plain = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in cells.dtypes], dtype=bool)
-    values = _plain_numbers(cells, plain)
     names = [str(name) for name in cells.columns]
+    kinds = zip(names, cells.dtypes, strict=True)
+    plain = np.array([_is_plain(dtype, codes_of(name, codes)) for name, dtype in kinds], dtype=bool)
+    values = _plain_numbers(cells, plain)
     parsed = {
         name: _parsed(cells[name], codes_of(name, codes), censored, notation)
         for name, done in zip(names, plain, strict=True)
@@ -247,7 +248,7 @@ def numbers(
     if faults:
         raise StudyError(*_fault_lines(faults, len(cells), path, way_out, notation))
     if codes:
-        values[coded(names, values, codes)] = np.nan
+        values[coded(names, values, codes, notation)] = np.nan
     infinite = dict(zip(names, np.isinf(values).sum(axis=0).tolist(), strict=True))
     _check_cells(infinite, len(cells), "infinite", path, way_out)
     beyond = sum(text.beyond for text in parsed.values())
@@ -326,7 +327,35 @@ def codes_of(name: str, codes: Codes) -> Sequence[Code]:
 def without_codes(cells: pd.Series, codes: Sequence[Code]) -> pd.Series:
     """Cells as text, without missing codes."""
     text = as_text(cells)
-    return text.mask(text.isin([str(code) for code in codes])) if codes else text
+    return text.mask(text.isin(spellings(codes, cells))) if codes else text
+
+
+def spellings(codes: Sequence[Code], cells: pd.Series) -> set[str]:
+    """Missing codes as the cells spell them: of truth values, the file may have another spelling.
+
+    >>> sorted(spellings(["FALSE", -9], pd.Series([True, None]))), spellings(["FALSE"], pd.Series(["False"]))
+    (['-9', 'FALSE', 'False'], {'FALSE'})
+    """
+    levels = cells.cat.categories if isinstance(cells.dtype, pd.CategoricalDtype) else cells
+    truths = pd.api.types.infer_dtype(levels, skipna=True) == "boolean"
+    texts = {str(code) for code in codes}
+    return texts | {str(text.casefold() == "true") for text in texts if truths and _is_truth(text)}
+
+
+def names_truth(codes: Codes) -> bool:
+    """Whether a code is a truth value, of which numbers in place of booleans do not tell the spelling."""
+    every = [code for found in codes.values() for code in found] if isinstance(codes, Mapping) else codes
+    return any(map(_is_truth, every))
+
+
+def _is_truth(code: Code) -> bool:
+    return str(code).casefold() in TRUTH
+
+
+def _is_plain(dtype: Any, codes: Sequence[Code]) -> bool:
+    """Whether a column has numbers; booleans are text where missing codes are."""
+    truths = pd.api.types.is_bool_dtype(dtype)
+    return bool(pd.api.types.is_numeric_dtype(dtype)) and not (truths and names_truth(codes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,12 +378,13 @@ def _parsed(cells: pd.Series, codes: Sequence[Code], censored: bool, notation: N
 
 def parsed_numbers(cells: pd.Series, codes: Sequence[Code], notation: Notation) -> tuple[np.ndarray, int]:
     """Numbers in the cells of a column, NaN for missing ones, and the count of cells that are no numbers."""
-    if pd.api.types.is_numeric_dtype(cells):
-        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        missing = coded([""], values[:, None], codes)[:, 0]
-        return np.where(missing, np.nan, values), 0
-    found = _parsed(cells, codes, False, notation)
-    return found.numbers, 0 if found.fault is None else found.fault.count
+    if _is_plain(cells.dtype, codes):
+        values, wrong = cells.to_numpy(dtype=np.float64, na_value=np.nan), 0
+    else:
+        found = _parsed(cells, codes, False, notation)
+        values, wrong = found.numbers, 0 if found.fault is None else found.fault.count
+    missing = coded([""], values[:, None], codes, notation)[:, 0]
+    return np.where(missing, np.nan, values), wrong
 
 
 def _fault_lines(
@@ -370,15 +400,26 @@ def _fault_lines(
         yield Message(f"{path.name}: column {first!r} is {what} in {rows}{texts}{more}; {way}.", way)
 
 
-def coded(names: list[str], values: np.ndarray, codes: Codes) -> np.ndarray:
-    """Which (n, d) values are missing codes."""
+def coded(names: list[str], values: np.ndarray, codes: Codes, notation: Notation = PLAIN) -> np.ndarray:
+    """Which (n, d) values are missing codes; codes that are text may have the notation of the file."""
     found_in = np.zeros_like(values, dtype=bool)
     for pattern, found in codes.items() if isinstance(codes, Mapping) else ([("*", codes)] if codes else []):
         found_at = [j for j, name in enumerate(names) if matches(name, [pattern])]
         at = slice(None) if len(found_at) == len(names) else found_at  # no copies
-        known = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna()
-        found_in[:, at] |= np.isin(values[:, at], known.to_numpy(dtype=np.float64))
+        found_in[:, at] |= np.isin(values[:, at], _code_numbers(found, notation))
     return found_in
+
+
+def _code_numbers(codes: Sequence[Code], notation: Notation) -> np.ndarray:
+    """The codes that are numbers.
+
+    >>> _code_numbers([-4, "-9,5", "1.5", "n.d.", "FALSE"], Notation(decimal=","))
+    array([-4. ,  1.5, -9.5])
+    """
+    known = pd.Series([code for code in codes if not _is_truth(code)], dtype=object)
+    plain = pd.to_numeric(known, errors="coerce").to_numpy(dtype=np.float64)
+    found = np.concatenate([plain, parse(known.astype(str), notation)])
+    return pd.unique(found[~np.isnan(found)])
 
 
 def _check_cells(bad: dict[str, int], n: int, what: str, path: Path, way_out: str) -> None:

@@ -173,7 +173,7 @@ def _texts(cells: pd.Series, codes: Sequence[Code]) -> tuple[pd.Series, list[str
         return frames.without_codes(cells, codes), None
     names = {level: level_text(level).strip() for level in cells.cat.categories}
     text = pd.Series(cells.astype(object).map(names), cells.index, dtype=object)
-    gone = {str(code) for code in codes} | {""}
+    gone = frames.spellings(codes, cells) | {""}
     used = set(text.dropna())
     return text.mask(text.isin(gone)), [
         name for name in dict.fromkeys(names.values()) if name in used and name not in gone

@@ -16,13 +16,17 @@ from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.formats import Sample
-from viewloom.study.readers.genotypes.panel import UNKNOWN, feature_names, panel_rows, parsed_names
+from viewloom.study.readers.genotypes.bits import tallied
+from viewloom.study.readers.genotypes.listing import read_list, width
+from viewloom.study.readers.genotypes.panel import UNKNOWN, feature_names, panel_rows, parsed_names, rows_at
 from viewloom.study.readers.genotypes.reading import Paths, genotypes, with_options
 from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
 
 MAGIC = b"\x6c\x1b"
+BY_VARIANT, BY_SUBJECT = b"\1", b"\0"  # order of the calls, the third byte
+PACKED = 2**20  # bytes of calls that are counted at a time
 FAM = ["fid", "iid", "father", "mother", "sex", "phenotype"]
 BIM = ["chromosome", "variant", "cm", "position", "counted", "other"]
 RAW = ["FID", "IID", "PAT", "MAT", "SEX", "PHENOTYPE"]
@@ -82,7 +86,7 @@ class BedSource:
 
     def __init__(self, path: Path) -> None:
         self.path = _bed_path(path)
-        people = _read_beside(self.path.with_suffix(".fam"), FAM)
+        people = _beside(self.path.with_suffix(".fam"), FAM, ["iid"])
         self.panel = _panel(self.path.with_suffix(".bim"))
         self.size = len(self.panel)
         self.skipped: dict[str, int] = {}
@@ -99,8 +103,22 @@ class BedSource:
                 run = slice(part[0], part[-1] + 1) if part[-1] - part[0] == len(part) - 1 else part
                 calls = file.read(np.s_[:, run], dtype="int8", order="F").T
                 np.maximum(calls, np.int8(-1), out=calls)  # -127 where there is no call
-                yield Block(self.panel.iloc[part], calls, int(part[-1]) + 1 - passed)
+                yield Block(rows_at(self.panel, part), calls, int(part[-1]) + 1 - passed)
                 passed = int(part[-1]) + 1
+
+    def tallies(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """See `genotypes.sources.Tallied`; None where calls are stored by subject."""
+        n, width = len(self.ids), -(-len(self.ids) // 4)
+        calls, copies = np.zeros(self.size, dtype=np.int32), np.zeros(self.size)
+        with self.path.open("rb") as file:
+            if file.read(3)[2:] != BY_VARIANT:
+                return None
+            for part in slices(np.arange(self.size), max(1, PACKED // width)):
+                if wanted[part].any():
+                    file.seek(3 + int(part[0]) * width)
+                    packed = np.fromfile(file, dtype=np.uint8, count=len(part) * width)
+                    calls[part], copies[part] = tallied(packed.reshape(-1, width), n)
+        return np.flatnonzero(wanted), calls[wanted], copies[wanted]
 
 
 class RawSource:
@@ -163,32 +181,31 @@ def _bed_path(path: Path) -> Path:
     return bed
 
 
-def _read_beside(path: Path, names: list[str]) -> pd.DataFrame:
-    """A ``.fam`` or ``.bim`` as text: without a header, separated by blanks or tabs."""
+def _beside(path: Path, names: list[str], used: list[str]) -> pd.DataFrame:
+    """Columns of a ``.fam`` or ``.bim``, which has no header."""
+    content = path.read_bytes().strip()
+    if not content:
+        raise StudyError(f"{path.name}: the file is empty.")
+    found = width(content)
+    if found != len(names):
+        raise StudyError(
+            f"{path.name}: has {found} columns instead of {len(names)}; write it again with PLINK."
+        )
     try:
-        with path.open(encoding="utf-8", newline=None) as file:  # see text.load
-            table = pd.read_csv(file, sep=r"\s+", header=None, dtype=str, keep_default_na=False)
-    except pd.errors.EmptyDataError:
-        raise StudyError(f"{path.name}: the file is empty.") from None
-    except (pd.errors.ParserError, UnicodeDecodeError):
+        return read_list(content, names, used, "position")
+    except ValueError:
         raise StudyError(
             f"{path.name}: is not a table of {len(names)} columns; write it again with PLINK."
         ) from None
-    if table.shape[1] != len(names):
-        raise StudyError(
-            f"{path.name}: has {table.shape[1]} columns instead of {len(names)}; write it again with PLINK."
-        )
-    return table.set_axis(names, axis=1)
 
 
 def _check_bed(bed: Path, n_people: int, n_variants: int) -> None:
     """Check the magic number, and the length expected from the other two files: four calls per byte."""
     with bed.open("rb") as file:
         head = file.read(3)
-    if head[:2] != MAGIC or head[2:] not in (b"\0", b"\1"):
+    if head[:2] != MAGIC or head[2:] not in (BY_VARIANT, BY_SUBJECT):
         raise StudyError(f"{bed.name}: is not a PLINK 1 .bed file; make one with plink --make-bed.")
-    by_variant = head[2:] == b"\1"
-    rows, calls = (n_variants, n_people) if by_variant else (n_people, n_variants)
+    rows, calls = (n_variants, n_people) if head[2:] == BY_VARIANT else (n_people, n_variants)
     expected, size = 3 + rows * -(-calls // 4), bed.stat().st_size
     if size != expected:
         fault = "is truncated" if size < expected else "is too long"
@@ -200,7 +217,7 @@ def _check_bed(bed: Path, n_people: int, n_variants: int) -> None:
 
 def _panel(path: Path) -> pd.DataFrame:
     """Variants of a ``.bim``."""
-    return panel_rows(_read_beside(path, BIM).drop(columns="cm"), path)
+    return panel_rows(_beside(path, BIM, [name for name in BIM if name != "cm"]), path)
 
 
 def _bed_reader() -> ModuleType:

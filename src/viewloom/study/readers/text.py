@@ -160,7 +160,8 @@ def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str
     as_text = [j for j, name in enumerate(header) if name in text]
     try:
         with open_text(path, encoding=dialect.encoding, newline=None) as file:
-            for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text)):
+            # as objects, since pandas converts other texts a second time
+            for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text, object)):
                 if frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
                     raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
                 yield frame.set_axis(header, axis=1)
@@ -179,8 +180,8 @@ def _read_csv(path: Path, dialect: Dialect, text: Collection[int]) -> pd.DataFra
         return pd.read_csv(file, **_options(dialect, text))
 
 
-def _options(dialect: Dialect, text: Collection[int]) -> dict[str, Any]:
-    """Options of pandas."""
+def _options(dialect: Dialect, text: Collection[int], kind: type = str) -> dict[str, Any]:
+    """Options of pandas; `kind` is the type of columns that are kept as text."""
     as_text = range(len(dialect.header)) if dialect.notation.thousands else text
     return {
         "sep": r"\s+" if dialect.delimiter == " " else dialect.delimiter,
@@ -188,7 +189,7 @@ def _options(dialect: Dialect, text: Collection[int]) -> dict[str, Any]:
         "header": 0,
         "names": list(range(len(dialect.header))),
         "skiprows": dialect.skip,
-        "dtype": dict.fromkeys(as_text, str),
+        "dtype": dict.fromkeys(as_text, kind),
         "na_values": MISSING,
         "skipinitialspace": True,
         "low_memory": False,

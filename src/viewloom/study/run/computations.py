@@ -13,12 +13,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from viewloom.data.checks import per_view
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.mixed import MixedBlock
 from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.views import Views
 from viewloom.evaluation import comparison, feature_tests, selection
 from viewloom.evaluation.comparison import Comparison
-from viewloom.evaluation.selection.drawing import MOST_SAMPLES, rows_at_most
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES
 from viewloom.evaluation.selection.evidence import ClusterEvidence, evidence_units, judge, weighed
 from viewloom.evaluation.selection.jobs import Checkpoint, Jobs, Record
 from viewloom.evaluation.selection.stability import Stability

@@ -7,8 +7,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from viewloom.clinical import as_categories, as_numbers
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.views import Views
-from viewloom.evaluation.selection.drawing import rows_at_most
 from viewloom.evaluation.selection.jobs import Record
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.threads import one_thread

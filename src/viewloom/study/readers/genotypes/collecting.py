@@ -71,7 +71,7 @@ class Collection:
                 self._push(str(names[start]), rows.iloc[start:end], values[start:end], self.ld)
 
     def finish(self) -> tuple[pd.DataFrame, Array]:
-        """The rows of the panel, and the counts (d, n) as float64."""
+        """The rows of the panel, and the counts (d, n)."""
         self._close()
         if not self.rows:
             return pd.DataFrame(columns=["variant", "frequency"]), np.empty((0, self.n))

@@ -20,7 +20,7 @@ from viewloom.study.readers.genotypes.matching import (
     same_strand_evidence,
 )
 from viewloom.study.readers.genotypes.panel import Panel
-from viewloom.study.readers.genotypes.sources import Block, as_floats, exchanged
+from viewloom.study.readers.genotypes.sources import Block, as_floats, exchanged, precision
 
 Array = np.ndarray
 OTHER_BUILD = 0.1  # share of variants of the same name at another place, above which places are not compared
@@ -61,9 +61,10 @@ class Harmonised:
         notes += self._strands()
         absent = len(self.panel) - len(self.rows)
         _check_absent(absent, len(self.panel), max_absent, path)
-        values = np.full((len(self.panel), self.n), np.nan)
+        kind = precision(len(self.panel), self.n)
+        values: Array = np.full((len(self.panel), self.n), np.nan, dtype=kind)
         for j, row in self.rows.items():
-            values[j] = as_floats(row, np.float64)
+            values[j] = as_floats(row, kind)
         hows = [match.how for match in self.matches.values()]
         text = "that the file counts by the other allele counted as in the model"
         notes += _note(sum(how in EXCHANGED for how in hows), text)

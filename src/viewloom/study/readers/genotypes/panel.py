@@ -128,7 +128,7 @@ def feature_names(rows: pd.DataFrame, path: Path) -> list[str]:
 
 def panel_rows(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> pd.DataFrame:
     """Rows of a panel from text: positions as numbers, and names of variants without an id."""
-    rows = pd.DataFrame(columns, dtype=object)
+    rows = columns if isinstance(columns, pd.DataFrame) else pd.DataFrame(columns, dtype=object)
     position = pd.to_numeric(rows["position"], errors="coerce")
     bad = int((position.isna() | (position < 0) | (position > 2**40) | (position % 1 != 0)).sum())
     if bad:
@@ -140,6 +140,11 @@ def panel_rows(columns: Mapping[str, Any] | pd.DataFrame, path: Path) -> pd.Data
         rows["variant"] = rows["variant"].mask(unnamed, place)
     rows["position"] = position.astype(np.int64)
     return rows
+
+
+def rows_at(rows: pd.DataFrame, at: Array) -> pd.DataFrame:
+    """Some rows of a panel; texts as objects of Python, which are read one by one."""
+    return rows.iloc[at].astype(dict.fromkeys(TEXTS, object))
 
 
 def chromosomes(names: Iterable[object]) -> list[str]:

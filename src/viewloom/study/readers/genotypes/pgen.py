@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +16,8 @@ from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError, check_kind
 from viewloom.study.notes import Note
 from viewloom.study.readers import frames
-from viewloom.study.readers.genotypes.panel import panel_rows
+from viewloom.study.readers.genotypes.listing import read_list, width
+from viewloom.study.readers.genotypes.panel import panel_rows, rows_at
 from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
 
 MAGIC = b"\x6c\x1b"
@@ -31,6 +31,7 @@ TOGETHER = ".pgen, .pvar and .psam belong together"
 MULTIALLELIC = "with more than two alleles left out; split them with plink2 --make-pgen 'multiallelics=-'"
 INFO_KEYS = ("INFO", "R2", "DR2", "IMP_INFO", "MACHR2")  # quality of imputation
 QUALITY = re.compile(rf"(?:^|;)(?:{'|'.join(INFO_KEYS)})=([^;]+)")
+COLUMNS = {"CHROM": "chromosome", "POS": "position", "ID": "variant", "ALT": "counted", "REF": "other"}
 LARGEST_HEAD = 2**24  # bytes of the ## lines of a .pvar
 
 
@@ -58,7 +59,7 @@ class PgenSource:
             room = np.empty((min(size, len(at)), n), dtype=np.int8 if hard else np.float32)
             for part in slices(at, size):
                 values = self._values(file, part, room[: len(part)])
-                yield Block(self.panel.iloc[part], values, int(part[-1]) + 1 - passed)
+                yield Block(rows_at(self.panel, part), values, int(part[-1]) + 1 - passed)
                 passed = int(part[-1]) + 1
 
     def tallies(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -69,12 +70,11 @@ class PgenSource:
         counts = np.empty((len(at), 4), dtype=np.uint32)  # subjects with 0, 1, 2 copies of ALT, and no call
         with self._opened() as file:
             try:
-                for i, variant in enumerate(at.tolist()):
-                    file.count(variant, counts[i])
+                for variant, found in zip(at.tolist(), counts, strict=True):
+                    file.count(variant, found)
             except RuntimeError:
                 raise self._damaged() from None
-        found = counts.astype(np.int64)
-        return at, found[:, :3].sum(axis=1), found[:, 1] + 2.0 * found[:, 2]
+        return at, counts[:, :3].sum(axis=1, dtype=np.int64), counts[:, 1] + 2.0 * counts[:, 2]
 
     @cached_property
     def _several(self) -> np.ndarray:
@@ -167,7 +167,10 @@ def _needed(pgen: Path, *suffixes: str) -> Path:
 def _subjects(pgen: Path) -> tuple[pd.Series, Path]:
     """The column of ids of a ``.psam``, or of a ``.fam``, which has no header."""
     path = _needed(pgen, ".psam", ".fam")
-    text = _text(path)
+    try:
+        text = _content(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise StudyError(f"{path.name}: cannot be read as text (UnicodeDecodeError).") from None
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("##")]
     head = lines[0].split() if lines else []
     if not lines:
@@ -194,58 +197,44 @@ def _iid_column(head: list[str], path: Path) -> int:
 def _variants(pgen: Path) -> pd.DataFrame:
     """Rows of the ``.pvar``, with the quality of imputation where its INFO column has one."""
     path = _needed(pgen, ".pvar", ".pvar.zst", ".bim")
-    body, names = _body(_text(path), path)
+    body, names = _body(_content(path), path)
     if not names:  # without a header, as in a .bim
-        width = len(body.split("\n", 1)[0].split())
-        cm = ["cm"] if width == 6 else []
+        cm = ["cm"] if width(body) == 6 else []
         names = ["CHROM", "ID", *cm, "POS", "ALT", "REF"]
-    table = _table(body, names, path)
-    columns = {"chromosome": "CHROM", "position": "POS", "variant": "ID", "counted": "ALT", "other": "REF"}
-    absent = [name for name in columns.values() if name not in table]
+    absent = [name for name in COLUMNS if name not in names]
     if absent:
         raise StudyError(f"{path.name}: no column {' or '.join(absent)}; write it again with plink2.")
-    rows = panel_rows({new: table[old] for new, old in columns.items()}, path)
+    try:
+        table = read_list(body, names, [*COLUMNS, *(name for name in names if name == "INFO")], "POS")
+    except ValueError:
+        raise StudyError(f"{path.name}: is not a table of variants; write it again with plink2.") from None
+    rows = panel_rows(table[list(COLUMNS)].rename(columns=COLUMNS), path)
     return rows.assign(info=[quality_of(text) for text in table["INFO"]]) if "INFO" in table else rows
 
 
-def _table(body: str, names: list[str], path: Path) -> pd.DataFrame:
-    """The columns of a ``.pvar`` that are used, as text."""
-    used = [name for name in names if name in ("CHROM", "POS", "ID", "REF", "ALT", "INFO")]
-    if not body.strip():
-        raise StudyError(f"{path.name}: has no variants.")
-    try:
-        return pd.read_csv(
-            io.StringIO(body),
-            sep="\t" if "\t" in body.split("\n", 1)[0] else r"\s+",
-            names=names, usecols=used, header=None, dtype=str, keep_default_na=False, quoting=3,
-        ).astype(object)  # fmt: skip
-    except (pd.errors.ParserError, ValueError):
-        raise StudyError(f"{path.name}: is not a table of variants; write it again with plink2.") from None
-
-
-def _body(text: str, path: Path) -> tuple[str, list[str]]:
-    """The text below the header, and the names of the columns."""
+def _body(content: bytes, path: Path) -> tuple[bytes, list[str]]:
+    """What is below the header, and the names of the columns."""
     start = 0
-    while text.startswith("##", start):
-        end = text.find("\n", start)
+    while content.startswith(b"##", start):
+        end = content.find(b"\n", start)
         if end < 0 or end > LARGEST_HEAD:
             raise StudyError(f"{path.name}: has no variants.")
         start = end + 1
-    if not text.startswith("#", start):
-        return text[start:], []
-    head, _, body = text[start:].partition("\n")
-    return body, head.lstrip("#").split()
+    head, body = b"", content[start:]
+    if body.startswith(b"#"):
+        head, _, body = body.partition(b"\n")
+    if not body.strip():
+        raise StudyError(f"{path.name}: has no variants.")
+    return body, head.decode("utf-8", "replace").lstrip("#").split()
 
 
-def _text(path: Path) -> str:
-    """The content of a text file, which may be compressed by Zstandard."""
+def _content(path: Path) -> bytes:
+    """The content of a file, which may be compressed by Zstandard."""
     try:
         content = path.read_bytes()
-        if path.suffix.lower() == ".zst":
-            content = _decompressed(content, path)
-        return content.decode("utf-8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path.name}: cannot be read as text ({type(error).__name__}).") from None
+    except OSError as error:
+        raise StudyError(f"{path.name}: cannot be read ({type(error).__name__}).") from None
+    return _decompressed(content, path) if path.suffix.lower() == ".zst" else content
 
 
 def _decompressed(content: bytes, path: Path) -> bytes:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from viewloom.study.readers.genotypes.sources import as_floats
+from viewloom.study.readers.genotypes.correlations import Strip, squared_correlations
 
 Array = np.ndarray
-STRIP = 128  # variants whose correlations are computed at a time
+STRIP = 64  # variants whose correlations are computed at a time
 EQUAL = 1.0 - 1e-9  # allele frequencies that differ by less than rounding are equal
 
 
@@ -53,16 +53,15 @@ class Pruner:
         self._maf: dict[int, float] = {}
         self._later: dict[int, list[int]] = {}  # correlated variants that come later, within a window
         self._linked: set[int] = set()  # variants that are correlated with an earlier one
-        self._tail: Array | None = None
+        self._recent: list[tuple[int, Strip]] = []  # within a window of what comes next, and where they begin
 
     def push(self, values: Array, maf: Array) -> None:
         """Add variants (b, n) of the chromosome, in order of position."""
         for first in range(0, len(values), STRIP):
-            strip = as_floats(values[first : first + STRIP])
-            self._link(strip)
+            self._link(values[first : first + STRIP])
             found = maf[first : first + STRIP].tolist()
             self._maf |= dict(enumerate(found, start=self._end))
-            self._end += len(strip)
+            self._end += len(found)
         while self.decided + self.ld.window <= self._end:
             self._prune(self.decided + self.ld.window)
             self._move(self.decided + self.ld.step)
@@ -74,18 +73,17 @@ class Pruner:
             self._move(self.decided + self.ld.step if self._done < self._end else self._end)
         self._move(self._end)
 
-    def _link(self, strip: Array) -> None:
-        """Find the variants that are correlated with those of a strip."""
-        before = strip[:0] if self._tail is None else self._tail
-        both = np.concatenate([before, strip])
-        linked = squared_correlations(strip, both) > self.ld.r2
-        first = self._end - len(before)
-        for new, old in np.argwhere(linked).tolist():
-            later, earlier = self._end + new, first + old
-            if earlier < later < earlier + self.ld.window:
-                self._later.setdefault(earlier, []).append(later)
-                self._linked.add(later)
-        self._tail = both[-(self.ld.window - 1) :] if self.ld.window > 1 else both[:0]
+    def _link(self, values: Array) -> None:
+        """Find pairs of correlated variants, of which the later one is among these."""
+        strip, reach = Strip.of(values), self._end - self.ld.window + 1
+        self._recent = [(first, old) for first, old in self._recent if first + len(old.x) > reach]
+        self._recent.append((self._end, strip))
+        for first, old in self._recent:
+            for i, j in np.argwhere(squared_correlations(old, strip) > self.ld.r2).tolist():
+                earlier, later = first + i, self._end + j
+                if earlier < later < earlier + self.ld.window:
+                    self._later.setdefault(earlier, []).append(later)
+                    self._linked.add(later)
 
     def _prune(self, end: int) -> None:
         """Prune the window that ends before this position."""
@@ -110,19 +108,3 @@ class Pruner:
             self._later.pop(i, None)
             self._linked.discard(i)
         self.decided = start
-
-
-def squared_correlations(X: Array, Y: Array) -> Array:
-    """Squared correlations of rows of X and Y, over the subjects that both have; 0 where constant."""
-    known_x, known_y = ~np.isnan(X), ~np.isnan(Y)
-    if known_x.all() and known_y.all():
-        A, B = X - X.mean(axis=1, keepdims=True), Y - Y.mean(axis=1, keepdims=True)
-        size = np.outer((A**2).sum(axis=1), (B**2).sum(axis=1))
-        return np.asarray(np.divide((A @ B.T) ** 2, size, out=np.zeros_like(size), where=size > 0))
-    x, y = np.where(known_x, X, 0).astype(np.float64), np.where(known_y, Y, 0).astype(np.float64)
-    kx, ky = known_x.astype(np.float64), known_y.astype(np.float64)
-    n = np.maximum(kx @ ky.T, 1.0)
-    sx, sy = x @ ky.T, kx @ y.T
-    cross = x @ y.T - sx * sy / n
-    size = (x**2 @ ky.T - sx**2 / n) * (kx @ (y**2).T - sy**2 / n)
-    return np.asarray(np.divide(cross**2, size, out=np.zeros_like(size), where=size > 1e-12))

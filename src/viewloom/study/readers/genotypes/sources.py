@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.notes import Note
+from viewloom.study.readers.files import LARGE_CELLS
 
 Array = np.ndarray
 Chooser = Callable[[pd.DataFrame], Array]  # rows of a panel -> which of them to read
@@ -133,10 +134,20 @@ def exchanged(values: Array) -> Array:
     return np.float32(2.0) - values
 
 
+def precision(d: int, n: int) -> type:
+    """The type of counts of d variants of n subjects: as in other tables, single precision for many.
+
+    >>> precision(100, 100), precision(100_000, 1_000)
+    (<class 'numpy.float64'>, <class 'numpy.float32'>)
+    """
+    return np.float32 if d * n >= LARGE_CELLS else np.float64
+
+
 def stacked(blocks: Sequence[Array], n: int) -> Array:
-    """Blocks as one array of float64 (d, n), NaN where there is no call; the blocks are let go of."""
+    """Blocks as one array of floats (d, n), NaN where there is no call; the blocks are let go of."""
     size = sum(len(block) for block in blocks)
-    whole, start, parts = np.empty((size, n)), 0, list(blocks)
+    whole: Array = np.empty((size, n), dtype=precision(size, n))
+    start, parts = 0, list(blocks)
     while parts:
         block = parts.pop(0)
         target = whole[start : start + len(block)]
