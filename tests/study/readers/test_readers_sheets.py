@@ -178,6 +178,8 @@ class TestCells:
     def test_decimal_commas_in_text_beside_numbers(self, path):
         assert_array_equal(self.column(path, 1.5, "2,25", decimal=","), [1.5, 2.25])
         assert "set decimal = ','" in complaint(path).replace('"', "'")
+        assert_array_equal(self.column(path, 2.05, 1.125, "2,25", decimal=","), [2.05, 1.125, 2.25])
+        assert "thousands" not in complaint(path)  # 2.05 is not shown as 2,050
 
     def test_truth_values(self, path):
         assert_array_equal(self.column(path, True, False, None), [1, 0, NAN])

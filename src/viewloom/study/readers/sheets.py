@@ -390,10 +390,11 @@ def _text(cell: Any, decimal: str) -> str | None:
 def _number(value: float, decimal: str) -> str:
     """A number as text that no rule takes for thousands.
 
-    >>> _number(7.0, "."), _number(6.995, ",")
-    ('7', '6,9950')
+    >>> _number(7.0, "."), _number(2.05, ","), _number(6.995, ",")
+    ('7', '2,05', '6,9950')
     """
     if value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     text = repr(value)
-    return (text if "e" in text or "n" in text else f"{text}0").replace(".", decimal)
+    plain = "e" not in text and "n" not in text
+    return (f"{text}0" if plain and text[-4:-3] == "." else text).replace(".", decimal)
