@@ -86,7 +86,8 @@ class TestBids:
         assert frame["hand"].cat.categories.tolist() == ["R", "L"]
         assert frame["site"].cat.categories.tolist() == ["A", "B", "C"]
         assert frame.attrs["types"] == {"hand": "file", "site": "file"}
-        assert "1 column with values beyond the levels of the sidecar read as they are" in texts(frame.attrs["notes"])
+        told = "1 column with values beyond the levels of the sidecar read as they are"
+        assert told in texts(frame.attrs["notes"])
         frame = read_bids(tmp_path / "participants.tsv", types={"site": "nominal"})
         assert frame.attrs["types"] == {"hand": "file", "site": "study.toml"}
 

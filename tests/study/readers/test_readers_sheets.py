@@ -147,6 +147,14 @@ class TestWhereTheTableIs:
         assert frame.columns.tolist() == ["Left volume", "Left area", "Right volume", "Right area"]
         assert_array_equal(frame, [[1, 2, 3, 4], [5, 6, 7, 7]])
 
+    def test_columns_of_several_merged_cells_count_once(self, path):
+        """Reports are laid out in this way."""
+        rows = [["id", None, "x", None, "y"], ["s1", None, 1, None, 2], ["s2", None, 3, None, 4]]
+        book(path, *rows, merge=[f"{a}{i}:{b}{i}" for i in (1, 2, 3) for a, b in ("AB", "CD")])
+        frame = read_table(path, id="id")
+        assert frame.columns.tolist() == ["x", "y"]
+        assert_array_equal(frame, [[1, 2], [3, 4]])
+
     def test_one_id_merged_over_its_visits(self, path):
         rows = [["id", "visit", "a", "b"], ["s1", "bl", 1, 2], [None, "m12", 3, 4], ["s2", "bl", 5, 6]]
         book(path, *rows, merge=["A2:A3"])

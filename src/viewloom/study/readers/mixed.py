@@ -112,7 +112,7 @@ def _levelled(cells: pd.Series, types: Types, codes: Codes, notation: Notation) 
     if frames.is_numeric(cells, codes, notation=notation):
         return None
     text = frames.without_codes(cells, frames.codes_of(str(cells.name), codes)).dropna()
-    constant = len(text) > 1 and text.nunique() == 1 and kind_of(text.iloc[0], notation) == "text"
+    constant = len(text) > 1 and text.eq(text.iloc[0]).all() and kind_of(text.iloc[0], notation) == "text"
     return Levelled(NOMINAL, INFERRED) if constant or _are_levels(text, notation) else None
 
 
