@@ -204,6 +204,8 @@ def _advice(found: Fault, notation: Notation, way_out: str) -> Iterator[str]:
         elif kind == "both marks":
             both = Suggestion({"decimal": other, "thousands": mark})
             yield Message(f'set decimal = "{other}" and thousands = "{mark}"', both)
+        elif kind == "date" and not found.mostly_numbers:
+            yield "leave dates out with exclude"
         else:
             yield ADVICE.get(kind, way_out)
 
