@@ -16,6 +16,7 @@ import fusion
 import methods
 import mixed
 import quality
+import realfiles
 import results
 import scenarios
 import speed
@@ -629,3 +630,44 @@ def test_clusters_along_a_continuum_are_found_by_every_listed_method(capsys, tmp
     assert all(row["NMI, skew 0.6"] > 0.1 and row["smaller, skew 0.6"] > 0.1 for row in found.values())
     assert all(method_named(name, continuum.TRIED) for name in continuum.METHODS)
     assert "skew 0.6" in capsys.readouterr().out
+
+
+def test_real_files_are_compared_with_an_independent_reader(tmp_path, capsys):
+    frame = pd.DataFrame({"id": ["secret-1", "secret-2"], "x": [1.5, None], "day": ["2021-03-14", "n/a"]})
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        frame.to_csv(tmp_path / folder / "equal.csv", index=False)
+    frame.to_parquet(tmp_path / "equal.parquet")
+    frame[["id"]].to_csv(tmp_path / "single.csv", index=False)
+    (tmp_path / "other.pdf").write_bytes(b"%PDF")
+    assert realfiles.main([str(tmp_path), "--json", str(tmp_path / "out.json")]) == 0
+    found = {row["path"]: row["outcome"] for row in json.loads((tmp_path / "out.json").read_text())}
+    assert found == {
+        "a/equal.csv": "equal", "b/equal.csv": "equal", "equal.parquet": "equal", "single.csv": "refused",
+    }  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "secret" not in printed
+    assert "text .csv, refused: a single column; a table has an id and features" in printed
+
+
+def test_cells_that_differ_from_an_independent_reading_are_counted():
+    frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, 3.0]})
+    title, header = ["Table 1", None, None], [None, "id", "x"]
+    cells = [[None, "a", 1.5], [None, None, None], [None, "b", 3]]
+    assert realfiles.cells_apart(frame, [title, header, *cells]) == 0
+    assert realfiles.cells_apart(frame, [title, header, *cells[:2], [None, "b", 4]]) == 1
+    assert realfiles.cells_apart(frame, [title, header, *cells, [None, "c", 2]]) == 2  # a row that was lost
+    assert realfiles.cells_apart(frame, [["other", "x"], ["a", 1.5], ["b", 3]]) == 4
+
+    def fails():
+        raise KeyError("a value")
+
+    assert realfiles.compared(fails, None) == ("crashed", "KeyError")
+    assert realfiles.compared(lambda: frame, None) == ("read", "")
+
+
+def test_counts_of_alleles_that_differ_are_counted():
+    ours = pd.DataFrame({"rs1_A": [0.0, 1.0], "rs2_C": [2.0, np.nan]}, ["a", "b"])
+    assert realfiles.counts_apart(ours, ours.loc[["b", "a"]].assign(rs3_T=np.nan)) == 0
+    assert realfiles.counts_apart(ours, ours.replace(2.0, 1.0)) == 1
+    assert realfiles.counts_apart(ours, ours[["rs1_A"]]) == 2

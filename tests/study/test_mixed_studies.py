@@ -200,7 +200,7 @@ class TestPreparation:
         assert any("4 columns with levels not residualised" in note for note in texts(ready.check.notes))
 
     def test_constant_columns_are_left_out(self, study):
-        made = study("types = { same = 'nominal', apoe = 'ordinal' }\n", same=["a"] * N, flat=1.0)
+        made = study("types = { apoe = 'ordinal' }\n", same=["a"] * N, flat=1.0)
         assert list(prepare(made).views.feature_names["clinic"]) == list(cohort()["clinic"].columns)
 
     def test_views_of_levels_only(self, tmp_path):

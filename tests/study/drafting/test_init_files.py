@@ -1,6 +1,7 @@
 """`init` on what people have: every file is used or explained, every draft passes `check`."""
 
 import gzip
+import json
 import os
 import tomllib
 import zipfile
@@ -214,6 +215,26 @@ class TestParticipants:
         drafted, study = accepted(tmp_path)
         assert list(study.views) == ["rois"]
         assert "assessments" in line_of(drafted, "phenotype/bdi.tsv")
+
+    def test_levels_of_a_sidecar_are_told_from_numbers(self, tmp_path):
+        (tmp_path / "phenotype").mkdir()
+        people().to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
+        rois().to_csv(tmp_path / "rois.csv", index=False)
+        items = {"participant_id": IDS, "session_id": "ses-1", "one": [0, 1, 2] * 8, "two": [1, 2, 3] * 8}
+        pd.DataFrame(items).to_csv(tmp_path / "phenotype/npi.tsv", sep="\t", index=False)
+        sidecar = {"one": {"Levels": {"0": "never", "1": "rarely", "2": "often"}}}
+        (tmp_path / "phenotype/npi.json").write_text(json.dumps(sidecar))
+        text = accepted(tmp_path)[0].text
+        assert "# levels of the sidecar, nominal unless types makes them ordinal: 'one'\n" in text
+        assert "# few whole numbers, continuous unless types makes them ordinal: 'two'\n" in text
+
+    def test_codes_of_hospital_records(self, tmp_path):
+        people().to_csv(tmp_path / "people.csv", index=False)
+        rois().to_csv(tmp_path / "rois.csv", index=False)
+        rows = [(id, code) for j, id in enumerate(IDS) for code in ("I10", f"G3{j % 3}")]
+        pd.DataFrame(rows, columns=["eid", "diag_icd10"]).to_csv(tmp_path / "hospital.csv", index=False)
+        _, study = accepted(tmp_path)
+        assert (study.views["hospital"].id, study.views["hospital"].code) == ("eid", "diag_icd10")
 
     def test_what_check_refuses_is_left_out_of_the_draft(self, tmp_path):
         rois().to_csv(tmp_path / "rois.csv", index=False)

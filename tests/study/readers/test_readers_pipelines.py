@@ -77,6 +77,30 @@ class TestBids:
         with pytest.raises(StudyError, match="6 rows with a duplicate id; set visit"):
             read_bids(folder)
 
+    def test_words_of_the_sidecar_are_levels_however_few_occur(self, tmp_path):
+        columns = {"participant_id": IDS, "hand": ["R"] * 6, "site": list("AABBCC"), "iq": range(6)}
+        pd.DataFrame(columns).to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
+        sidecar = {"hand": {"Levels": {"R": "right", "L": "left"}}, "site": {"Levels": {"A": "Aix"}}}
+        (tmp_path / "participants.json").write_text(json.dumps(sidecar))
+        frame = read_bids(tmp_path / "participants.tsv")
+        assert frame["hand"].cat.categories.tolist() == ["R", "L"]
+        assert frame["site"].cat.categories.tolist() == ["A", "B", "C"]
+        assert frame.attrs["types"] == {"hand": "file", "site": "file"}
+        told = "1 column with values beyond the levels of the sidecar read as they are"
+        assert told in texts(frame.attrs["notes"])
+        frame = read_bids(tmp_path / "participants.tsv", types={"site": "nominal"})
+        assert frame.attrs["types"] == {"hand": "file", "site": "study.toml"}
+
+    def test_a_session_is_not_a_feature(self, tmp_path):
+        folder = tmp_path / "phenotype"
+        folder.mkdir()
+        columns = {"participant_id": IDS, "session_id": ["ses-1"] * 5 + ["n/a"], "kss": range(6)}
+        pd.DataFrame(columns).to_csv(folder / "kss.tsv", sep="\t", index=False)
+        (folder / "kss.json").write_text(json.dumps({"kss": {"Description": "sleepiness"}}))
+        assert read_bids(folder / "kss.tsv").columns.tolist() == ["kss"]
+        assert read_bids(folder / "kss.tsv", rename={"session_id": "when"}).columns.tolist() == ["kss"]
+        assert len(read_bids(folder / "kss.tsv", visit="ses-1")) == 5
+
     @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000, "\x00", '{"a": ' * 5000, "nul"])
     def test_a_damaged_sidecar(self, tmp_path, text):
         (tmp_path / "participants.tsv").write_text("participant_id\tage\nsub-1\t70\n")

@@ -18,6 +18,7 @@ from viewloom.study.readers.files import open_table, parts_of
 from viewloom.study.readers.tables import read_long, read_table
 
 openpyxl = pytest.importorskip("openpyxl")
+CALENDAR_MAC_1904 = pytest.importorskip("openpyxl.utils.datetime").CALENDAR_MAC_1904
 pytest.importorskip("python_calamine")
 NAN = np.nan
 REAL = Path(os.environ.get("VIEWLOOM_REALFILES", Path(__file__).parents[3].parent / "shared" / "realfiles"))
@@ -146,6 +147,14 @@ class TestWhereTheTableIs:
         assert frame.columns.tolist() == ["Left volume", "Left area", "Right volume", "Right area"]
         assert_array_equal(frame, [[1, 2, 3, 4], [5, 6, 7, 7]])
 
+    def test_columns_of_several_merged_cells_count_once(self, path):
+        """Reports are laid out in this way."""
+        rows = [["id", None, "x", None, "y"], ["s1", None, 1, None, 2], ["s2", None, 3, None, 4]]
+        book(path, *rows, merge=[f"{a}{i}:{b}{i}" for i in (1, 2, 3) for a, b in ("AB", "CD")])
+        frame = read_table(path, id="id")
+        assert frame.columns.tolist() == ["x", "y"]
+        assert_array_equal(frame, [[1, 2], [3, 4]])
+
     def test_one_id_merged_over_its_visits(self, path):
         rows = [["id", "visit", "a", "b"], ["s1", "bl", 1, 2], [None, "m12", 3, 4], ["s2", "bl", 5, 6]]
         book(path, *rows, merge=["A2:A3"])
@@ -177,6 +186,8 @@ class TestCells:
     def test_decimal_commas_in_text_beside_numbers(self, path):
         assert_array_equal(self.column(path, 1.5, "2,25", decimal=","), [1.5, 2.25])
         assert "set decimal = ','" in complaint(path).replace('"', "'")
+        assert_array_equal(self.column(path, 2.05, 1.125, "2,25", decimal=","), [2.05, 1.125, 2.25])
+        assert "thousands" not in complaint(path)  # 2.05 is not shown as 2,050
 
     def test_truth_values(self, path):
         assert_array_equal(self.column(path, True, False, None), [1, 0, NAN])
@@ -220,6 +231,19 @@ class TestCells:
         assert_array_equal(frame, [[2, 2]])
         people = read_table(path, id="id", visit="first", date="day", numeric=False)
         assert people["day"].tolist() == ["2020-01-02"]
+
+    @pytest.mark.parametrize(
+        "more", ["", '<extLst><ext><x14:workbookPr xmlns:x14="x" defaultImageDpi="32767"/></ext></extLst>']
+    )
+    def test_dates_since_1904(self, path, more):
+        """Excel on a Mac counts days since 1904; as an extension, it writes other properties of the name."""
+        made = openpyxl.Workbook()
+        made.epoch = CALENDAR_MAC_1904
+        for row in [["id", "day", "x"], ["s1", datetime.date(2016, 1, 1), 1.0], ["s2", None, 2.0]]:
+            made.active.append(row)
+        made.save(path)
+        changed(path, "xl/workbook.xml", lambda text: text.replace("</workbook>", f"{more}</workbook>"))
+        assert read_table(path, id="id", numeric=False).loc["s1", "day"] == "2016-01-01"
 
     def test_ids_that_became_dates(self, path):
         rows = [["id", "x", "y"], [datetime.date(2021, 3, 1), 1, 2], ["s2", 3, 4]]
@@ -279,6 +303,19 @@ class TestOtherPrograms:
         assert_array_equal(read_table(path, id="id"), [[1.5, 2], [2.5, 3]])
         path = ods(path, "".join([*rows, odf_row("z", "#DIV/0!", 1.0), odf_row("w", 1.0, 1.0)]))
         assert "a spreadsheet error in 1 of 4 rows" in complaint(path)
+
+    @pytest.mark.parametrize("shown", ["#DIV/0!", "#NAME?", "Err:502"])
+    @pytest.mark.parametrize("remark", ["", "<office:annotation><text:p>why</text:p></office:annotation>"])
+    def test_errors_in_ods_that_excel_wrote(self, tmp_path, shown, remark):
+        """Such cells are the number 0 with the error as text."""
+        cell = '<table:table-cell office:value-type="float" office:value="0">{}</table:table-cell>'
+        error = cell.format(f"{remark}<text:p>{shown}</text:p>")
+        wide = cell.format("<text:p>###</text:p>")  # a number that its column has no room for
+        rows = [odf_row("id", "a", "b"), odf_row("x", 1.5, 2.0), odf_row("y", 0.5, 0.0)]
+        last = f"<table:table-row>{cell.format('<text:p>0</text:p>')}{error}{wide}</table:table-row>"
+        path = ods(tmp_path / "t.ods", "".join([*rows, last]))
+        assert "column 'a' is a spreadsheet error in 1 of 3 rows" in complaint(path)
+        assert_array_equal(read_table(path, id="id", exclude=["a"])["b"], [2, 0, 0])
 
     @pytest.mark.skipif(not REAL.is_dir(), reason="real files not found; set VIEWLOOM_REALFILES")
     def test_a_real_sheet_of_freesurfer(self):

@@ -22,9 +22,6 @@ MOST_VIEWS = 20  # of one file or folder
 
 def views_of_file(path: Path, format: str) -> list[Candidate] | str:
     """The views of a file by its reader, or why there are none."""
-    required = readers.FORMATS[format].required
-    if required:
-        return f"format {format!r}, which needs {' and '.join(required)}; write its block by hand"
     with _beginning(path) as start:
         found = _views(start, [start], format, path)
     return found
@@ -53,6 +50,9 @@ def _views(path: Path, files: Sequence[Path], format: str, source: Path) -> list
     known = readers.FORMATS[format]
     try:
         drafts = known.drafts(path, files)[:MOST_VIEWS]
+        needed = [name for name in known.required if any(name not in settings for settings in drafts)]
+        if needed:
+            return f"format {format!r}, which needs {' and '.join(needed)}; write its block by hand"
         frames = [known(path, **settings) for settings in drafts]
     except (StudyError, ImportError) as error:
         return str(error).split("\n")[0].removeprefix(f"{path.name}: ").rstrip(".")

@@ -18,6 +18,7 @@ from viewloom.study.drafting import columns
 from viewloom.study.drafting.columns import named
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
+from viewloom.study.readers.bids import described, levels_of
 from viewloom.study.readers.files import kind_of, open_table
 from viewloom.study.readers.mixed import has_levels
 from viewloom.study.readers.packed import is_packed, open_bytes, unpacked_name
@@ -162,7 +163,14 @@ class Table:
     @cached_property
     def few_values(self) -> list[str]:
         """Measures of a few whole numbers, which may be levels."""
-        return [name for name in self.measures if columns.is_graded(self.baseline[name])]
+        others = [name for name in self.measures if name not in self.described]
+        return [name for name in others if columns.is_graded(self.baseline[name])]
+
+    @cached_property
+    def described(self) -> list[str]:
+        """Measures whose values a sidecar lists as levels."""
+        sidecar = described(self.path) if self.format == "bids" else {}
+        return [name for name in self.measures if levels_of(sidecar.get(name, {}))]
 
     def roles(self, names: str) -> list[str]:
         """Columns of a role, by their names and content."""
@@ -404,4 +412,8 @@ def why_excluded(table: Table) -> list[str]:
     if table.few_values:
         named_few = listed(table.few_values)
         remarks.append(f"few whole numbers, continuous unless types makes them ordinal: {named_few}")
+    if table.described:
+        remarks.append(
+            f"levels of the sidecar, nominal unless types makes them ordinal: {listed(table.described)}"
+        )
     return remarks

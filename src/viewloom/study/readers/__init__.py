@@ -95,7 +95,7 @@ def participants_formats() -> list[str]:
 FORMATS: dict[str, Format] = {
     "table": Format(tables.read_table, tables.is_table, tabular=True),
     "long": Format(tables.read_long, tables.is_long, tabular=True),
-    "codes": Format(codes.read_codes, codes.is_codes),
+    "codes": Format(codes.read_codes, codes.is_codes, drafts=codes.drafts),
     "nifti": Format(
         images.read_maps,
         images.is_maps,

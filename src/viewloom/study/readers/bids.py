@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from viewloom.study.readers.dates import Reference
 from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
-from viewloom.study.readers.mixed import BY_FILE, CONTINUOUS, Types, setting_of
+from viewloom.study.readers.mixed import BY_FILE, CONTINUOUS, NOMINAL, Levelled, Types, setting_of
 from viewloom.study.readers.shaping import Rename
 from viewloom.study.readers.tables import read_table
 from viewloom.study.readers.visits import VisitSetting
@@ -69,22 +69,23 @@ def read_bids(
         ``attrs["levels"]`` has the labels of the codes of each column by the sidecar, ``attrs["units"]`` and
         ``attrs["descriptions"]`` those of columns. Columns all of whose values are levels are pandas
         categoricals in the order of the sidecar, and numbers become their labels, unless `types` makes them
-        continuous or lists their levels.
+        continuous or lists their levels. The column ``session_id`` is not a feature.
     """
-    path = Path(path)
+    path, new = Path(path), rename or {}
     sidecar = described(path)
     levels = {name: found for name, entry in sidecar.items() if (found := levels_of(entry))}
     options: Any = {
         "visit": visit, "visit_column": visit_column, "date": date, "columns": columns, "exclude": exclude,
         "rows": rows, "rename": rename, "pattern": pattern, "numeric": numeric, "aside": aside,
-        "types": types, "reference": reference, "missing_codes": _codes(missing_codes, levels),
+        "types": _types(types or {}, {new.get(name, name): found for name, found in levels.items()}),
+        "reference": reference, "missing_codes": _codes(missing_codes, levels),
     }  # fmt: skip
     if path.is_dir():
         with tempfile.TemporaryDirectory() as folder:
             frame = read_table(_joined(path, Path(folder)), id=id, **options)
     else:
+        options["visit_column"] = visit_column or _session_column(path, new)
         frame = read_table(path, id=id, **options)
-    new = rename or {}
     levels = {new.get(name, name): found for name, found in levels.items()}
     frame = labelled(frame, {name: found for name, found in levels.items() if _is_free(name, types or {})})
     frame.attrs["levels"] = {name: levels[name] for name in frame.columns if name in levels}
@@ -92,6 +93,18 @@ def read_bids(
         texts = {new.get(name, name): entry.get(field) for name, entry in sidecar.items()}
         frame.attrs[key] = {name: text for name, text in texts.items() if isinstance(text, str)}
     return frame
+
+
+def _types(given: Types, levels: Mapping[str, Mapping[str, str]]) -> Types:
+    """Types of columns, with those whose levels in the sidecar are words, however many of them occur."""
+    words = {name for name, known in levels.items() if not _are_numbers(known)}
+    free = [name for name in sorted(words) if setting_of(name, given) is None]
+    return {**given, **dict.fromkeys(free, Levelled(NOMINAL, BY_FILE))}
+
+
+def _session_column(path: Path, rename: Rename) -> str | None:
+    """The column of sessions, by its new name, where a table has one."""
+    return rename.get(SESSION, SESSION) if SESSION in open_table(path).header else None
 
 
 def _is_free(name: str, types: Types) -> bool:
@@ -174,11 +187,15 @@ def labelled(frame: pd.DataFrame, levels: Mapping[str, Mapping[str, str]]) -> pd
 def _categorical(text: pd.Series, known: Mapping[str, str], ordered: bool = False) -> pd.Series:
     """Codes as categories; codes that are numbers as their labels, if these differ."""
     codes = list(known)
-    numbers = pd.to_numeric(pd.Series(codes), errors="coerce").notna().all()
-    labels = [known[code] for code in codes] if numbers and len(set(known.values())) == len(codes) else codes
+    distinct = len(set(known.values())) == len(codes)
+    labels = [known[code] for code in codes] if distinct and _are_numbers(codes) else codes
     named = text.map(dict(zip(codes, labels, strict=True)))
     made = pd.Categorical(named, categories=labels, ordered=ordered)
     return pd.Series(made, text.index, name=text.name)
+
+
+def _are_numbers(codes: Iterable[str]) -> bool:
+    return bool(pd.to_numeric(pd.Series(list(codes), dtype=object), errors="coerce").notna().all())
 
 
 def _codes(given: Codes | None, levels: Mapping[str, Mapping[str, str]]) -> Codes | None:

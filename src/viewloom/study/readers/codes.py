@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,6 +136,12 @@ def is_codes(sample: Sample) -> bool:
     """Whether a table has two columns, the second of which is that of a code."""
     names = [name.casefold() for name in sample.header]
     return len(names) == 2 and names[1] in CODE_NAMES
+
+
+def drafts(path: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Settings of the view of a table of codes."""
+    id, code = open_table(path).header
+    return [{"id": id, "code": code}]
 
 
 CODE_NAMES = {

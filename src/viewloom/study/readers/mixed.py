@@ -26,7 +26,6 @@ from viewloom.study.wording import counted, quoted
 Array = np.ndarray
 Named = Literal["continuous", "ordinal", "nominal", "binary"]
 Setting = Named | Sequence[Code] | Mapping[str, Sequence[Code]]  # a type, levels in order, or their spellings
-Types = Mapping[str, Setting]
 CONTINUOUS, ORDINAL, NOMINAL, BINARY = "continuous", "ordinal", "nominal", "binary"
 BY_STUDY, BY_FILE, INFERRED = "study.toml", "file", "text"  # where the type of a column comes from
 MOST_LEVELS = 20  # of a text column that is taken for nominal
@@ -43,8 +42,11 @@ class Levelled:
     source: str
 
 
-def setting_of(name: str, types: Types) -> Setting | None:
-    """The type that the study sets for a column: by its name, or else by the first pattern that matches.
+Types = Mapping[str, Setting | Levelled]  # those that are `Levelled` come from the file
+
+
+def setting_of(name: str, types: Types) -> Setting | Levelled | None:
+    """The type that is set for a column: by its name, or else by the first pattern that matches.
 
     >>> setting_of("apoe", {"a*": "nominal", "apoe": "ordinal"}), setting_of("mmse", {"a*": "nominal"})
     ('ordinal', None)
@@ -99,6 +101,8 @@ def numbers_and_levels(
 def _levelled(cells: pd.Series, types: Types, codes: Codes, notation: Notation) -> Levelled | None:
     """How a column with levels is read; None for continuous columns."""
     setting = setting_of(str(cells.name), types)
+    if isinstance(setting, Levelled):
+        return setting
     if setting is not None:
         return None if setting == CONTINUOUS else Levelled(setting, BY_STUDY)
     if isinstance(cells.dtype, pd.CategoricalDtype):
@@ -108,7 +112,8 @@ def _levelled(cells: pd.Series, types: Types, codes: Codes, notation: Notation) 
     if frames.is_numeric(cells, codes, notation=notation):
         return None
     text = frames.without_codes(cells, frames.codes_of(str(cells.name), codes)).dropna()
-    return Levelled(NOMINAL, INFERRED) if _are_levels(text, notation) else None
+    constant = len(text) > 1 and text.eq(text.iloc[0]).all() and kind_of(text.iloc[0], notation) == "text"
+    return Levelled(NOMINAL, INFERRED) if constant or _are_levels(text, notation) else None
 
 
 def has_levels(cells: pd.Series) -> bool:

@@ -20,7 +20,7 @@ KINDS = {  # kinds of cells that are not numbers; the first that matches
     "comma": r"[-+]?\d*,\d+",
     "point": r"[-+]?\d*\.\d+",
     "date": r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?|\d{1,2}[- ]?[A-Za-z]{3}[- ]?\d{2,4}",
-    "error": r"#[A-Z/0]+[!?]",
+    "error": r"#[A-Z/0]+[!?]|Err:\d{3}",
     "percent": rf"{DIGITS}\s*%",
     "bound": rf"(?:[<>\u2264\u2265~]=?|=)\s*{DIGITS}|{DIGITS}\s*\+",
     "quotes": rf"(['\"\u2018\u2019\u201c\u201d]){DIGITS}['\"\u2018\u2019\u201c\u201d]?",
@@ -204,6 +204,8 @@ def _advice(found: Fault, notation: Notation, way_out: str) -> Iterator[str]:
         elif kind == "both marks":
             both = Suggestion({"decimal": other, "thousands": mark})
             yield Message(f'set decimal = "{other}" and thousands = "{mark}"', both)
+        elif kind == "date" and not found.mostly_numbers:
+            yield "leave dates out with exclude"
         else:
             yield ADVICE.get(kind, way_out)
 

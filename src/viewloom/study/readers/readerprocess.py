@@ -13,10 +13,13 @@ answer has its length in front, and then is in the format of `marshal`.
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import marshal
 import os
+import re
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -29,6 +32,7 @@ OLD_STATA = range(102, 106)  # versions of the format up to Stata 5; later ones 
 OLD_MISSING = 2.0**333
 FIRST_DAY = datetime.date(1960, 1, 1)
 BLOCK = 2000  # rows that are sent at a time
+PROPERTIES = re.compile(rb"<(?:\w+:)?workbookPr\b[^>]*>")
 LENGTH = 8  # bytes of the length of an answer
 
 
@@ -104,7 +108,9 @@ class Book:
     """The sheets of a workbook, opened by python-calamine."""
 
     def __init__(self, path: str) -> None:
-        self.book = import_module("python_calamine").CalamineWorkbook.from_path(path)
+        opened = import_module("python_calamine").CalamineWorkbook
+        content = with_one_epoch(path)
+        self.book = opened.from_path(path) if content is None else opened.from_filelike(content)
 
     def names(self) -> dict[str, Any]:
         """Names of all sheets, and of the visible ones."""
@@ -128,6 +134,40 @@ class Book:
             yield block
         if whole:
             yield []
+
+
+def with_one_epoch(path: str) -> IO[bytes] | None:
+    """A workbook with dates since 1904, if the library would take them for dates since 1900; else None.
+
+    The property ``date1904`` is in the first element ``workbookPr``. The library believes the last one, and
+    Excel writes others, as extensions. They are given another name.
+    """
+    with open(path, "rb") as file:
+        if file.read(2) != b"PK":  # .xls
+            return None
+    with zipfile.ZipFile(path) as book:
+        names = [name for name in book.namelist() if name.lower().endswith("workbook.xml")]
+        changed = {name: text for name in names if (text := _with_one_property(book.read(name))) is not None}
+        if not changed:
+            return None
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as copy:
+            for name in book.namelist():
+                copy.writestr(name, changed.get(name) or book.read(name))
+    made.seek(0)
+    return made
+
+
+def _with_one_property(text: bytes) -> bytes | None:
+    """The part with the properties of a workbook, with one element of these; None where it has no other.
+
+    >>> _with_one_property(b'<workbookPr date1904="1"/><x14:workbookPr dpi="0"/>')
+    b'<workbookPr date1904="1"/><x14:otherPr dpi="0"/>'
+    """
+    found = PROPERTIES.search(text)
+    if found is None or b"date1904" not in found[0] or b"workbookPr" not in text[found.end() :]:
+        return None
+    return text[: found.end()] + text[found.end() :].replace(b"workbookPr", b"otherPr")
 
 
 def answer_sheets(out: IO[bytes], path: str) -> None:

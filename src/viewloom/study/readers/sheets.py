@@ -200,12 +200,12 @@ def _table(
 ) -> pd.DataFrame:
     top = list(islice(rows, TOP))
     down = [one for one in merged if one[0][1] == one[1][1]]
-    _fill(top, down, 0)
+    _fill(top, down, 0, [])
     at = _header_row(top)
     if at is None:
         raise StudyError(f"{path.name}: the sheet has no header with at least two names above rows of data.")
     names = _names(top, at, merged)
-    blocks = _blocks(top[at + 1 :], rows, [one for one in merged if one[1][0] > at], at + 1)
+    blocks = _blocks(top[at + 1 :], rows, [one for one in merged if one[1][0] > at], at + 1, names)
     frame, below = _frame(blocks, names, decimal)
     above = sum(bool(_filled(cells)) for cells in top[:at])
     notes += count_note(above, "line above the header", "lines above the header", public=True)
@@ -215,15 +215,19 @@ def _table(
     return frame
 
 
-def _fill(rows: list[Cells], merged: Merged, first: int) -> None:
-    """Give all cells of a merged area the value of its first cell; `first` is the number of the first row."""
+def _fill(rows: list[Cells], merged: Merged, first: int, names: list[str]) -> None:
+    """Give all cells of a merged area the value of its first cell; `first` is the number of the first row.
+
+    Columns without a name are filled downwards only: beside a merged cell, they are a part of its column.
+    """
     for (r0, c0), (r1, c1) in merged:
         if not first <= r0 < first + len(rows):
             continue
         value = rows[r0 - first][c0] if c0 < len(rows[r0 - first]) else ""
         for cells in rows[r0 - first : r1 - first + 1]:
             for j in range(c0, min(c1, len(cells) - 1) + 1):
-                cells[j] = value
+                if j == c0 or names[j]:
+                    cells[j] = value
 
 
 def _header_row(top: list[Cells]) -> int | None:
@@ -280,11 +284,13 @@ def _name(cell: Any) -> str:
     return repr(cell) if isinstance(cell, float) and not whole else _text(cell, ".") or ""
 
 
-def _blocks(start: list[Cells], rows: Iterator[Cells], merged: Merged, first: int) -> Iterator[list[Cells]]:
+def _blocks(
+    start: list[Cells], rows: Iterator[Cells], merged: Merged, first: int, names: list[str]
+) -> Iterator[list[Cells]]:
     """Rows below the header, a few thousand at a time, with merged cells filled."""
     if merged:  # areas may cross blocks
         every = [*start, *rows]
-        _fill(every, merged, first)
+        _fill(every, merged, first, names)
         yield every
         return
     yield start
@@ -390,10 +396,11 @@ def _text(cell: Any, decimal: str) -> str | None:
 def _number(value: float, decimal: str) -> str:
     """A number as text that no rule takes for thousands.
 
-    >>> _number(7.0, "."), _number(6.995, ",")
-    ('7', '6,9950')
+    >>> _number(7.0, "."), _number(2.05, ","), _number(6.995, ",")
+    ('7', '2,05', '6,9950')
     """
     if value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     text = repr(value)
-    return (text if "e" in text or "n" in text else f"{text}0").replace(".", decimal)
+    plain = "e" not in text and "n" not in text
+    return (f"{text}0" if plain and text[-4:-3] == "." else text).replace(".", decimal)

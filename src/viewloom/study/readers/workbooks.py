@@ -30,6 +30,7 @@ ERROR = re.compile(
     rb"(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v>([^<]{1,20})</",
     re.DOTALL,
 )
+SHOWN_ERROR = re.compile(r"#(?:DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)|Err:\d{3}")
 QUOTES = (ord('"'), ord("'"))
 MOST_ROWS = 10**7
 Array = np.ndarray
@@ -216,13 +217,17 @@ def _column(letters: bytes) -> int:
 
 
 class _OpenDocument:
-    """Counts the cells of a sheet of an OpenDocument spreadsheet, and notes its error cells."""
+    """Counts the cells of a sheet of an OpenDocument spreadsheet, and notes its error cells.
+
+    LibreOffice marks them; Excel stores the number 0, and the error as the text that is shown.
+    """
 
     def __init__(self, sheet: str) -> None:
         self.sheet, self.inside = sheet, False
         self.row, self.column, self.rows = 0, 0, 1
         self.width, self.height, self.filled = 0, 0, 0
-        self.error, self.text, self.errors = False, "", Errors()
+        self.error, self.typed, self.remark = False, False, False
+        self.text, self.errors = "", Errors()
 
     def start(self, name: str, given: dict[str, str]) -> None:
         if name == "table:table":
@@ -233,18 +238,22 @@ class _OpenDocument:
             self.rows, self.column = _times(given.get("table:number-rows-repeated")), 0
         elif name in ("table:table-cell", "table:covered-table-cell"):
             self._cell(given)
+        elif name == "office:annotation":
+            self.remark = True
 
     def _cell(self, given: dict[str, str]) -> None:
         times = _times(given.get("table:number-columns-repeated"))
-        if "office:value-type" in given:
+        kind = given.get("office:value-type")
+        if kind is not None:
             self.width = max(self.width, self.column + times)
             self.height = self.row + self.rows
             self.filled += times * self.rows
         self.error, self.text = given.get("calcext:value-type") == "error", ""
+        self.typed = kind not in (None, "string")
         self.column += times
 
     def data(self, text: str) -> None:
-        if self.error:
+        if (self.error or self.typed) and not self.remark:
             self.text += text
 
     def end(self, name: str) -> None:
@@ -252,9 +261,13 @@ class _OpenDocument:
             self.inside = False
         elif self.inside and name == "table:table-row":
             self.row += self.rows
-        elif self.inside and name == "table:table-cell" and self.error:
-            self.errors[self.row, self.column - 1] = self.text.strip() or "#ERROR!"
-            self.error = False
+        elif name == "office:annotation":
+            self.remark = False
+        elif self.inside and name == "table:table-cell":
+            shown = self.text.strip()
+            if self.error or (self.typed and SHOWN_ERROR.fullmatch(shown)):
+                self.errors[self.row, self.column - 1] = shown or "#ERROR!"
+            self.error = self.typed = False
 
 
 def _times(text: str | None) -> int:
