@@ -16,7 +16,6 @@ from attacker import (
     ANY,
     Crossed,
     Numbers,
-    attack,
     enumerated,
     found_mean,
     found_number,
@@ -26,6 +25,7 @@ from attacker import (
     resolution,
     solved,
 )
+from attacker_features import attack
 
 SMALL = 11
 SEEDS = (0, 5)  # the first has a small cluster, the second rare combinations of views
