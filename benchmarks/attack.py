@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -163,23 +164,36 @@ def people(rng: np.random.Generator, y: np.ndarray, k: int) -> pd.DataFrame:
 
 
 def run(path: Path, folder: Path) -> None:
-    """The run folder of a study.
+    """The run folder of a study."""
+    from viewloom.study import read_study
+    from viewloom.study.run.run_folder import run_study
+
+    with attackable(), few_figures(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run_study(read_study(path), folder)
+
+
+@contextmanager
+def attackable() -> Iterator[None]:
+    """Runs with all that is attacked, and little of what is not.
 
     Loadings are published although there are clusters, and the importance of features is that of wide views.
     """
-    from viewloom.study import read_study
-    from viewloom.study.report import continuum
-    from viewloom.study.run import computations
-    from viewloom.study.run.run_folder import run_study
+    from viewloom.evaluation.inspection import view_agreement
+    from viewloom.study.held_out import ONE_VIEW, HeldOutTests
 
+    run, report = "viewloom.study.run", "viewloom.study.report"
+    changes = {
+        f"{run}.computations.REFITS": REFITS,
+        f"{run}.computations.MOST_PLACED": 0,
+        f"{run}.analysis.held_out_tests": lambda *_: HeldOutTests(reason=ONE_VIEW),
+        f"{report}.findings.view_agreement": partial(view_agreement, n_resamples=REFITS),
+        f"{report}.continuum.judged": lambda _: CONTINUUM,
+    }
     with ExitStack() as stack:
-        stack.enter_context(patch.object(computations, "REFITS", REFITS))
-        stack.enter_context(patch.object(computations, "MOST_PLACED", 0))
-        stack.enter_context(patch.object(continuum, "judged", lambda _: CONTINUUM))
-        stack.enter_context(few_figures())
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        run_study(read_study(path), folder)
+        for name, other in changes.items():
+            stack.enter_context(patch(name, other))
+        yield
 
 
 @contextmanager

@@ -370,7 +370,8 @@ def decided(table: Crossed, i: int, j: int, seen: set[int], enough: int) -> bool
         return True
     if table.effect[1] - table.effect[0] < EXACT:
         return None  # few tables agree: none would be found by chance
-    tried = sorted(range(ends[0], ends[1] + 1), key=lambda v: min((abs(v - one) for one in seen), default=v))
+    near = seen or {sum(ends) // 2}
+    tried = sorted(range(ends[0], ends[1] + 1), key=lambda value: min(abs(value - one) for one in near))
     for value in tried[:MOST_VALUES]:
         if len(seen) >= enough:
             return False
@@ -493,10 +494,10 @@ def walked(table: Crossed, tables: Array) -> Array:
         return tables[:0]
     at = np.repeat(start[None], WALKERS, axis=0) if start is not None else rng.choice(tables, WALKERS)
     seen = []
-    for _ in range(STEPS):
+    for step in range(STEPS):
         at = _moved(table, at, moves, rng)
-        seen.append(at)
-    return np.unique(np.concatenate(seen), axis=0)
+        seen += [at] * (step % 5 == 4)
+    return np.concatenate(seen)
 
 
 def _moved(table: Crossed, at: Array, moves: Array, rng: np.random.Generator) -> Array:

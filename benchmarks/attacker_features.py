@@ -309,18 +309,20 @@ def attack_joined(files: Published) -> Attack:
 
 
 def found_together(tables: list[Crossed], n: int) -> list[bool | None]:
-    """Whether hidden sizes have few values if all tables agree; and hidden counts, if sizes are narrowed."""
-    before = possible_columns(tables[0].columns, n)
-    left = before
-    for table in tables:
-        left = left[allowed_columns(table, left)]
+    """Whether hidden sizes, and hidden counts, have few values if all tables have the same sizes.
+
+    Counts are solved for where the other tables leave fewer sizes than their own.
+    """
+    sizes = possible_columns(tables[0].columns, n)
+    own = [allowed_columns(table, sizes) for table in tables]
+    left = sizes[np.all(own, axis=0)]
     answers: list[bool | None] = []
     for j in np.flatnonzero(tables[0].columns[:, 0] < tables[0].columns[:, 1]):
-        remain, alone = (len(np.unique(one[:, j])) for one in (left, before))
+        remain, alone = (len(np.unique(one[:, j])) for one in (left, sizes))
         answers.append(0 < remain < min(ENOUGH, alone))
-    if 0 < len(left) < len(before):
-        columns = np.column_stack([left.min(axis=0), left.max(axis=0)])
-        for table in tables:
+    columns = np.column_stack([left.min(axis=0), left.max(axis=0)]) if len(left) else tables[0].columns
+    for table, allowed in zip(tables, own, strict=True):
+        if 0 < len(left) < allowed.sum():
             answers += solved(replace(table, columns=columns))
     return answers
 
