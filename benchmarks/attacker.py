@@ -64,6 +64,7 @@ MOST_COMBINED = 2_000_000  # combinations of hidden numbers that are tried
 LOST = (1.1, 1.5)  # at most, information by the numbers of events over that of a Cox regression, adjusted
 MOST_TOTALS = 8  # for which Fisher's test is computed again
 ANY = (-np.inf, np.inf)
+MANY = 10**6
 GRID = np.linspace(-6.0, 6.0, 2401)  # shifts of means, in standard deviations
 FINE = float(GRID[1] - GRID[0])
 SLACK = 0.02  # of sums of squared shifts
@@ -1157,7 +1158,7 @@ def _sums_to(one: Numbers, n: Array) -> Array:
     """Which numbers have the mean of all, ``sum_j n_j (m_j - m) = 0``; hidden means are within four SD."""
     if one.means[-1] == ANY:
         return np.ones(len(n), dtype=bool)
-    spread = max((spread[1] for spread in one.spreads if spread != ANY), default=np.inf)
+    spread = max((spread[1] for spread in one.spreads if spread != ANY), default=MANY)
     middle, half = _middle(one.means, sum(one.means[-1]) / 2.0)
     reach = np.where([mean == ANY for mean in one.means[:-1]], 4.0 * spread, half[:-1]) + half[-1]
     return np.asarray(np.abs(n @ (middle[:-1] - middle[-1])) <= n @ reach + 1e-9)

@@ -36,6 +36,7 @@ import numpy as np
 from attacker import (
     ANY,
     ENOUGH,
+    MANY,
     SCORES,
     Attack,
     Crossed,
@@ -54,7 +55,6 @@ from attacker import (
 )
 
 Array = np.ndarray
-MANY = 10**6
 SAME = 0.995  # published agreement from which two methods find the same clusters
 SMALL = 11
 

@@ -75,14 +75,14 @@ def test_importance_is_hidden_where_means_are(rare):
 
 def test_shares_of_variance_are_hidden_where_a_mean_is(rare):
     """The mean of a hidden cluster follows from the others and the share, and the share from q."""
-    tested = features_section(rare)["tables"][0]["rows"]
+    tested = features_section(rare, disclosed(rare))["tables"][0]["rows"]
     rows = dict(zip(rare.views.feature_names[VIEW], tested, strict=True))
     assert [cell["text"] for cell in rows["rare"][2:]] == ["\N{EN DASH}", "<0.01", *["\N{EN DASH}"] * 3]
     hidden = disclosed(rare).hidden_means[VIEW].any(axis=1)
     shown = hidden.index[~hidden]
     assert len(shown)
     assert all(rows[name][2]["text"] == "0.50" and rows[name][3]["text"] == "0.004" for name in shown)
-    assert set(explained_shares(rare)["feature"]) == set(shown[:5])
+    assert set(explained_shares(rare, disclosed(rare))["feature"]) == set(shown[:5])
 
 
 def test_loadings_of_rare_values_are_left_out(rare, monkeypatch):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from viewloom.clinical.release import coarse_p, significant
-from viewloom.study.report.disclosed import disclosed
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.table_cells import Cell, Table, number, p_value, table_of, text
 
 if TYPE_CHECKING:
+    from viewloom.study.report.disclosed import Disclosed
     from viewloom.study.results import Results
 
 LEVEL = 0.05  # q below which a feature stands out
@@ -44,7 +44,7 @@ def marked(results: Results, view: str, features: Sequence[str], labels: Sequenc
     return [f"{label}{'' if name in known else MARK}" for name, label in zip(features, labels, strict=True)]
 
 
-def explained_shares(results: Results) -> pd.DataFrame:
+def explained_shares(results: Results, told: Disclosed) -> pd.DataFrame:
     """The clearest features that stand out, a few of each view, with shares of variance and intervals.
 
     Returns
@@ -59,27 +59,27 @@ def explained_shares(results: Results) -> pd.DataFrame:
         found, known = standing_out(results, view), results.uncertainty
         if found is not None and known is not None and view in known.features:
             chosen = found[["feature", "effect"]].rename(columns={"effect": "other"})
-            chosen = chosen[~chosen["feature"].isin(undescribed(results, view))]
+            chosen = chosen[~chosen["feature"].isin(undescribed(told, view))]
             joined = chosen.merge(known.features[view], on="feature").dropna()
             parts.append(joined[:MOST_DRAWN].assign(view=plain(view, 20)))
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else parts[0]
 
 
-def undescribed(results: Results, view: str) -> set[str]:
+def undescribed(told: Disclosed, view: str) -> set[str]:
     """Features of which the mean of a cluster is hidden: shares of variance would give it back."""
-    hidden = disclosed(results).hidden_means[view]
+    hidden = told.hidden_means[view]
     return set(hidden.index[hidden.any(axis=1)])
 
 
-def features_section(results: Results) -> dict[str, Any] | None:
+def features_section(results: Results, told: Disclosed) -> dict[str, Any] | None:
     """Sentences and a table of the features that stand out; None where nothing was tested."""
     found = {view: standing_out(results, view) for view in results.views.names}
     tested = {view: table for view, table in found.items() if table is not None}
     if not tested:
         return None
     sentences = [features_sentence(results, view, table) for view, table in tested.items()]
-    rows = [row for view, table in tested.items() for row in _rows(results, view, table)]
+    rows = [row for view, table in tested.items() for row in _rows(results, told, view, table)]
     return {"sentences": sentences, "tables": [_table(rows)] if rows else []}
 
 
@@ -100,8 +100,8 @@ def features_sentence(results: Results, view: str, found: pd.DataFrame) -> str:
     )
 
 
-def _rows(results: Results, view: str, found: pd.DataFrame) -> list[list[Cell]]:
-    shown, secret = found[:MOST_ROWS], undescribed(results, view)
+def _rows(results: Results, told: Disclosed, view: str, found: pd.DataFrame) -> list[list[Cell]]:
+    shown, secret = found[:MOST_ROWS], undescribed(told, view)
     known = None if results.uncertainty is None else results.uncertainty.features.get(view)
     intervals = (
         {} if known is None else known.set_index("feature")[["value", "low", "high"]].T.to_dict("list")
