@@ -1,4 +1,4 @@
-"""Random studies whose published files are attacked; see `attacker` and ``privacy.py --attack``."""
+"""Random studies whose published files are attacked: see `attacker`, `attacker_features`, ``privacy.py``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +16,8 @@ from unittest.mock import patch
 import attacker_releases as releases
 import numpy as np
 import pandas as pd
-from attacker import Attack, attack
+from attacker import Attack
+from attacker_features import attack
 
 STUDY = """\
 [study]
@@ -50,6 +52,7 @@ UNADJUSTED = {
 VIEWS = {"one": 5, "two": 4, "three": 3}  # numbers of features
 DRAWN = ("survival",)
 METHODS = ["ours, linear", "ours, diffusion", "k-means"]
+CONTINUUM = "continuum"
 REFITS = 2  # of the stability, which is not attacked
 
 
@@ -61,10 +64,11 @@ def write_study(folder: Path, seed: int) -> Path:
     for name, d in VIEWS.items():
         centres = 5.0 * rng.standard_normal((k, d))
         frame = pd.DataFrame(centres[y] + rng.standard_normal((len(y), d))).add_prefix(f"{name}_")
+        frame = frame.join(variants(rng, y, k)) if name == "one" else frame
         kept = rng.random(len(y)) < (1.0 if name == "one" else rng.choice([1.0, 0.95, 0.85]))
         frame.assign(id=ids(y))[kept].to_csv(folder / f"{name}.csv", index=False)
     people(rng, y, k).assign(id=ids(y)).to_csv(folder / "people.csv", index=False)
-    path, text = folder / "study.toml", STUDY
+    path, text = folder / "study.toml", STUDY if seed % 4 < 2 else STUDY.replace('kernel = "linear"\n', "")
     for given, other in UNADJUSTED.items() if seed % 2 else ():
         text = text.replace(given, other)
     path.write_text(f"{text}n_clusters = {k}\n", encoding="utf-8")
@@ -77,6 +81,12 @@ def subjects(rng: np.random.Generator, n: int, k: int) -> np.ndarray:
     if rng.random() < 0.5:
         sizes[-1] = rng.integers(3, 11)
     return rng.permutation(np.repeat(np.arange(k), sizes))
+
+
+def variants(rng: np.random.Generator, y: np.ndarray, k: int) -> pd.DataFrame:
+    """Features with two and with three values, often rare, whose means tell counts."""
+    rates = rng.beta(1.0, 3.0, (2, k))[:, y]
+    return pd.DataFrame({"one_carrier": rng.binomial(1, rates[0]), "one_variant": rng.binomial(2, rates[1])})
 
 
 def ids(y: np.ndarray) -> list[str]:
@@ -156,12 +166,34 @@ def people(rng: np.random.Generator, y: np.ndarray, k: int) -> pd.DataFrame:
 def run(path: Path, folder: Path) -> None:
     """The run folder of a study."""
     from viewloom.study import read_study
-    from viewloom.study.run import computations
     from viewloom.study.run.run_folder import run_study
 
-    with patch.object(computations, "REFITS", REFITS), few_figures(), warnings.catch_warnings():
+    with attackable(), few_figures(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run_study(read_study(path), folder)
+
+
+@contextmanager
+def attackable() -> Iterator[None]:
+    """Runs with all that is attacked, and little of what is not.
+
+    Loadings are published although there are clusters, and the importance of features is that of wide views.
+    """
+    from viewloom.evaluation.inspection import view_agreement
+    from viewloom.study.held_out import ONE_VIEW, HeldOutTests
+
+    run, report = "viewloom.study.run", "viewloom.study.report"
+    changes = {
+        f"{run}.computations.REFITS": REFITS,
+        f"{run}.computations.MOST_PLACED": 0,
+        f"{run}.analysis.held_out_tests": lambda *_: HeldOutTests(reason=ONE_VIEW),
+        f"{report}.findings.view_agreement": partial(view_agreement, n_resamples=REFITS),
+        f"{report}.continuum.judged": lambda _: CONTINUUM,
+    }
+    with ExitStack() as stack:
+        for name, other in changes.items():
+            stack.enter_context(patch(name, other))
+        yield
 
 
 @contextmanager
@@ -199,8 +231,11 @@ def leaky() -> Iterator[None]:
         f"{clinical}.shown.round": raw,
         f"{report}.drawings.significant": lambda value: float(f"{value:.6g}"),
         f"{report}.findings.on_grid": curves,
-        f"{report}.findings.withheld": lambda sizes, min_cell: np.asarray(sizes) < min_cell,
+        f"{report}.feature_means.withheld": lambda sizes, min_cell: np.asarray(sizes) < min_cell,
         f"{report}.disclosed.published_agreement": lambda scores, known: scores,
+        f"{report}.disclosed.released_importance": lambda frame, hidden: frame,
+        f"{report}.standing_out.undescribed": lambda *_: set(),
+        f"{clinical}.profiles.has_few_values": lambda _: False,
         f"{clinical}.published.shown_effect": raw,
         f"{clinical}.published.shown_p": raw,
         f"{clinical}.profiles.withheld": lambda sizes, min_cell: np.asarray(sizes) < min_cell,

@@ -42,7 +42,7 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
@@ -58,10 +58,17 @@ SPAN = 0.5  # standard deviations within which a mean counts as found
 MONTH = 1.0 / 12.0
 MOST_TABLES = 20_000
 WALKERS, STEPS = 100, 600
+EXACT = 1e-3  # width of an effect that is not rounded
+STARTS, MOST_VALUES = 5, 10  # of the search for a table with a given value; values that are tried
 MOST_COMBINED = 2_000_000  # combinations of hidden numbers that are tried
 LOST = (1.1, 1.5)  # at most, information by the numbers of events over that of a Cox regression, adjusted
 MOST_TOTALS = 8  # for which Fisher's test is computed again
 ANY = (-np.inf, np.inf)
+MANY = 10**6
+GRID = np.linspace(-6.0, 6.0, 2401)  # shifts of means, in standard deviations
+FINE = float(GRID[1] - GRID[0])
+SLACK = 0.02  # of sums of squared shifts
+VALUES = {"cdr": 3, "one_carrier": 2, "one_variant": 3}  # that variables and features have: 0, 1 and so on
 Interval = tuple[float, float]
 Effect = tuple[int, Interval, Interval, Interval]  # of a cluster against the rest, with its bounds
 
@@ -129,6 +136,7 @@ class Published:
     metrics: dict[str, Any]
     clinical: dict[str, Any]
     weights: list[dict[str, str]]
+    importance: dict[str, dict[str, str]]  # rows of all views, by feature
 
     @classmethod
     def of(cls, folder: Path) -> Published:
@@ -136,7 +144,7 @@ class Published:
         content = _json(folder / "summary.json")
         parser = _Tables()
         parser.feed(_text(folder / "report.html"))
-        weights = list(csv.DictReader(_text(folder / "weights.csv").splitlines()))
+        weights = _rows(folder / "weights.csv")
         return cls(
             parser.tables,
             content.get("figures", {}),
@@ -144,6 +152,7 @@ class Published:
             _json(folder / "metrics.json"),
             _json(folder / "clinical.json"),
             weights,
+            {row["feature"]: row for path in folder.glob("importance_*.csv") for row in _rows(path)},
         )
 
     def rows(self, name: str) -> list[dict[str, tuple[str, str | None]]]:
@@ -155,6 +164,10 @@ class Published:
 def _text(path: Path) -> str:
     """A file, if others than its owner can read it."""
     return path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_mode & 0o077 else ""
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(_text(path).splitlines()))
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -333,11 +346,77 @@ def solved(table: Crossed) -> list[bool | None]:
         tables = np.concatenate([tables, walked(table, tables)])
     agreeing = tables[agrees(table, tables)]
     answers: list[bool | None] = []
-    for i, j in hidden:
-        remain = len(np.unique(agreeing[:, i, j]))
-        few = remain < ENOUGH and remain < min(ENOUGH, _allowed(table, int(i), int(j)))
-        answers.append(False if not few else True if complete and remain else None)
+    for i, j in hidden.tolist():
+        seen = set(agreeing[:, i, j].tolist())
+        few = len(seen) < ENOUGH and len(seen) < (enough := min(ENOUGH, _allowed(table, i, j)))
+        if not few:
+            answers.append(False)
+        elif complete:
+            answers.append(True if seen else None)
+        else:
+            answers.append(decided(table, i, j, seen, enough))
     return answers
+
+
+def decided(table: Crossed, i: int, j: int, seen: set[int], enough: int) -> bool | None:
+    """Whether fewer than enough values of a count remain, by integer programming and a search for each value.
+
+    A value remains if a table with it agrees with all that is published; None where the search finds too few.
+    """
+    bounds = np.column_stack([table.low.ravel(), table.high.ravel()])
+    ends = _extremes(bounds, *_lines(table), i * table.low.shape[1] + j)
+    if ends is None:
+        return None
+    if ends[1] - ends[0] + 1 < enough:
+        return True
+    if table.effect[1] - table.effect[0] < EXACT:
+        return None  # few tables agree: none would be found by chance
+    near = seen or {sum(ends) // 2}
+    tried = sorted(range(ends[0], ends[1] + 1), key=lambda value: min(abs(value - one) for one in near))
+    for value in tried[:MOST_VALUES]:
+        if len(seen) >= enough:
+            return False
+        if value not in seen and has_value(table, i, j, value):
+            seen.add(value)
+    return False if len(seen) >= enough else None
+
+
+def has_value(table: Crossed, i: int, j: int, value: int) -> bool:
+    """Whether a search finds a table that agrees, with this value of a count."""
+    low, high = table.low.copy(), table.high.copy()
+    low[i, j] = high[i, j] = value
+    fixed, rng = replace(table, low=low, high=high), np.random.default_rng(0)
+    starts = [start for _ in range(STARTS) if (start := _feasible(fixed, rng)) is not None]
+    moves = _moves(fixed, rng)
+    if not starts or not len(moves):
+        return any(bool(agrees(table, start[None])[0]) for start in starts)
+    at = np.repeat(np.array(starts), WALKERS // len(starts), axis=0)
+    apart = violation(table, at)
+    for step in range(STEPS):
+        if (apart <= 0.0).any() and agrees(table, at[apart <= 0.0]).any():
+            return True
+        new = _moved(fixed, at, moves, rng)
+        further = violation(table, new)
+        hot = 0.02 * rng.exponential(size=len(at)) * (1.0 - step / STEPS)
+        taken = further <= apart + hot
+        at, apart = np.where(taken[:, None, None], new, at), np.where(taken, further, apart)
+    return bool(agrees(table, at).any())
+
+
+def violation(table: Crossed, tables: Array) -> Array:
+    """How far the statistics of tables are from those that are published."""
+    apart = np.zeros(len(tables))
+    for values, (low, high) in _told(table, tables[:, : table.tested]):
+        away = np.maximum(np.maximum(low - values, values - high), 0.0)
+        apart += np.nan_to_num(np.where(away > 1e-9, away, 0.0), nan=10.0, posinf=10.0)
+    return apart
+
+
+def _lines(table: Crossed) -> tuple[Array, Array]:
+    """Sums of counts over rows and columns, and their bounds."""
+    at = np.arange(table.low.size).reshape(table.low.shape)
+    lines = np.array([np.isin(at.ravel(), line) for line in (*at, *at.T)], dtype=float)
+    return lines, np.vstack([table.rows, table.columns])
 
 
 def _allowed(table: Crossed, i: int, j: int) -> int:
@@ -345,9 +424,7 @@ def _allowed(table: Crossed, i: int, j: int) -> int:
     shown = table.low == table.high
     low = np.where(shown, 11, table.low).ravel()
     high = np.where(shown, 10**6, table.high).ravel()
-    at = np.arange(shown.size).reshape(shown.shape)
-    lines = np.array([np.isin(at.ravel(), line) for line in (*at, *at.T)], dtype=float)
-    return _span(np.column_stack([low, high]), lines, np.vstack([table.rows, table.columns]), int(at[i, j]))
+    return _span(np.column_stack([low, high]), *_lines(table), i * shown.shape[1] + j)
 
 
 def enumerated(table: Crossed, most: int = MOST_TABLES) -> tuple[Array, bool]:
@@ -418,15 +495,20 @@ def walked(table: Crossed, tables: Array) -> Array:
         return tables[:0]
     at = np.repeat(start[None], WALKERS, axis=0) if start is not None else rng.choice(tables, WALKERS)
     seen = []
-    for _ in range(STEPS):
-        new = at + moves[rng.integers(len(moves), size=WALKERS)] * rng.choice([-1, 1], (WALKERS, 1, 1))
-        fine = ((new >= table.low) & (new <= table.high)).all(axis=(1, 2))
-        for axis, ends in ((2, table.rows), (1, table.columns)):
-            totals = new.sum(axis=axis)
-            fine &= ((totals >= ends[:, 0]) & (totals <= ends[:, 1])).all(axis=1)
-        at = np.where(fine[:, None, None], new, at)
-        seen.append(at)
-    return np.unique(np.concatenate(seen), axis=0)
+    for step in range(STEPS):
+        at = _moved(table, at, moves, rng)
+        seen += [at] * (step % 5 == 4)
+    return np.concatenate(seen)
+
+
+def _moved(table: Crossed, at: Array, moves: Array, rng: np.random.Generator) -> Array:
+    """Each table after a random exchange; the same where it would leave bounds or totals."""
+    new = at + moves[rng.integers(len(moves), size=len(at))] * rng.choice([-1, 1], (len(at), 1, 1))
+    fine = ((new >= table.low) & (new <= table.high)).all(axis=(1, 2))
+    for axis, ends in ((2, table.rows), (1, table.columns)):
+        totals = new.sum(axis=axis)
+        fine &= ((totals >= ends[:, 0]) & (totals <= ends[:, 1])).all(axis=1)
+    return np.where(fine[:, None, None], new, at)
 
 
 def _moves(table: Crossed, rng: np.random.Generator) -> Array:
@@ -452,19 +534,17 @@ def _moves(table: Crossed, rng: np.random.Generator) -> Array:
     return np.array(moves).reshape(-1, *mask.shape)
 
 
-def _feasible(table: Crossed) -> Array | None:
-    """One table within bounds and totals."""
-    shape = table.low.shape
-    at = np.arange(table.low.size).reshape(shape)
-    lines = np.array([np.isin(at.ravel(), line) for line in (*at, *at.T)], dtype=float)
-    bounds = np.vstack([table.rows, table.columns])
+def _feasible(table: Crossed, rng: np.random.Generator | None = None) -> Array | None:
+    """One table within bounds and totals; a random one, if there is a generator."""
+    lines, totals = _lines(table)
+    target = np.zeros(table.low.size) if rng is None else rng.standard_normal(table.low.size)
     found = milp(
-        np.zeros(at.size),
-        integrality=np.ones(at.size),
-        bounds=Bounds(table.low.ravel(), table.high.ravel()),
-        constraints=LinearConstraint(lines, bounds[:, 0], bounds[:, 1]),
+        target,
+        integrality=np.ones(table.low.size),
+        bounds=Bounds(table.low.ravel(), np.minimum(table.high.ravel(), totals[:, 1].max())),
+        constraints=LinearConstraint(lines, totals[:, 0], totals[:, 1]),
     )
-    return None if found.x is None else np.round(found.x).astype(int).reshape(shape)
+    return None if found.x is None else np.round(found.x).astype(int).reshape(table.low.shape)
 
 
 def agrees(table: Crossed, tables: Array) -> Array:
@@ -472,20 +552,25 @@ def agrees(table: Crossed, tables: Array) -> Array:
     if not len(tables):
         return np.zeros(0, dtype=bool)
     inner = tables[:, : table.tested]
-    fine = _within(cramers_v(inner), table.effect)
-    for name, known in table.scores.items():
-        fine &= _within(SCORES[name](inner), known)
-    for j, *known in table.odds if inner.shape[1] == 2 else ():
-        for values, shown in zip(odds_ratios(inner, j), known, strict=True):
-            fine &= _within(values, shown)
-    if table.test == "chi-square":
-        r, c = ((inner.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
-        p = stats.chi2.sf(chi_squares(inner), np.maximum((r - 1) * (c - 1), 1))
-        fine &= _within(p, table.p)
-    elif table.p != (0.0, 1.0):
+    fine = np.ones(len(tables), dtype=bool)
+    for values, known in _told(table, inner):
+        fine &= _within(values, known)
+    if table.test != "chi-square" and table.p != (0.0, 1.0):
         p = fisher(inner[fine])
         fine[fine] = _within(p, table.p) | np.isnan(p)
     return fine
+
+
+def _told(table: Crossed, inner: Array) -> Iterator[tuple[Array, Interval]]:
+    """Statistics of tables, and what is published of each, but for Fisher's test."""
+    yield cramers_v(inner), table.effect
+    for name, known in table.scores.items():
+        yield SCORES[name](inner), known
+    for j, *shown in table.odds if inner.shape[1] == 2 else ():
+        yield from zip(odds_ratios(inner, j), shown, strict=True)
+    if table.test == "chi-square":
+        r, c = ((inner.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
+        yield stats.chi2.sf(chi_squares(inner), np.maximum((r - 1) * (c - 1), 1)), table.p
 
 
 def odds_ratios(tables: Array, j: int) -> tuple[Array, Array, Array]:
@@ -600,6 +685,12 @@ def _view_size(files: Published, view: str) -> tuple[int, int]:
 
 def _span(bounds: Array, lines: Array, totals: Array, at: int) -> int:
     """Number of values between the least and the largest that a count may have."""
+    ends = _extremes(bounds, lines, totals, at)
+    return 10**6 if ends is None else ends[1] - ends[0] + 1
+
+
+def _extremes(bounds: Array, lines: Array, totals: Array, at: int) -> tuple[int, int] | None:
+    """The least and the largest value that a count may have; None if there is none."""
     ends = []
     for sign in (1.0, -1.0):
         target = np.zeros(len(bounds))
@@ -611,9 +702,9 @@ def _span(bounds: Array, lines: Array, totals: Array, at: int) -> int:
             constraints=LinearConstraint(lines, totals[:, 0], totals[:, 1]),
         )
         if found.x is None:
-            return 10**6
-        ends.append(sign * found.fun)
-    return round(ends[1] - ends[0]) + 1
+            return None
+        ends.append(round(sign * found.fun))
+    return ends[0], ends[1]
 
 
 # means
@@ -625,7 +716,8 @@ def attack_means(files: Published) -> Attack:
     rows, heads = files.rows("profile"), _clusters(files)
     sizes = np.array([count(rows[0][head][0]) for head in heads]) if rows else np.zeros((0, 2))
     for row in rows:
-        if row["value"][0] == "mean (SD)" and " (" in row["all"][0]:
+        spread = _spread_of(row) if row["value"][0] == "mean (SD)" else 0.0
+        if spread > 0.0:
             variable = row["variable"][0]
             ours = [other for other in rows if other["variable"][0] == variable]
             known = next((other for other in ours if other["value"][0] == "known"), None)
@@ -633,9 +725,9 @@ def attack_means(files: Published) -> Attack:
             total = _total(files, ours)
             means = [_mean(*row[head]) for head in [*heads, "all"]]
             small = [j for j, head in enumerate(heads) if row[head][0].startswith("<")]
+            explained = both(_explained(files, variable), (0.0, most_explained(row, heads, n, total)))
             for h in small:
-                explained = _explained(files, variable)
-                result.add(found_mean(means, n, total, _spread(row["all"][0]), explained, h))
+                result.add(found_mean(means, n, total, spread, explained, h))
     for found in _hidden_features(files, sizes):
         result.add(found)
     return result
@@ -674,8 +766,34 @@ def _mean(text: str, key: str | None) -> Interval:
     return shown if same else both(shown, stored)
 
 
-def _spread(text: str) -> float:
-    return float(text.split("(")[1].rstrip(")"))
+def _spread_of(row: dict[str, tuple[str, str | None]]) -> float:
+    """The standard deviation of all, or the largest that the mean of few values allows; 0 if unknown."""
+    text, mean = row["all"][0], _mean(*row["all"])
+    if "(" in text:
+        return float(text.split("(")[1].rstrip(")"))
+    top, middle = VALUES.get(row["variable"][0], 1) - 1.0, sum(mean) / 2.0
+    return float(np.sqrt(max(middle * (top - middle), 0.25))) if mean != ANY and top > 0.0 else 0.0
+
+
+def spread_within(text: str) -> Interval:
+    """The standard deviation that is shown with a mean.
+
+    >>> spread_within("24.0 (4.5)"), spread_within("24")
+    ((4.45, 4.55), (-inf, inf))
+    """
+    return interval(text.split("(")[1].rstrip(")")) if "(" in text else ANY
+
+
+def most_explained(
+    row: dict[str, tuple[str, str | None]], heads: list[str], n: Array, total: tuple[int, int]
+) -> float:
+    """The largest eta squared that standard deviations of shown clusters leave of the variance of all."""
+    everyone = spread_within(row["all"][0])
+    if everyone == ANY:
+        return 1.0
+    shown = [(spread_within(row[head][0]), n[j, 0]) for j, head in enumerate(heads)]
+    within = sum(max(size - 1, 0) * spread[0] ** 2 for spread, size in shown if spread != ANY)
+    return float(np.clip(1.0 - within / (total[1] * everyone[1] ** 2), 0.0, 1.0))
 
 
 def _explained(files: Published, variable: str) -> Interval:
@@ -693,37 +811,59 @@ def _hidden_features(files: Published, sizes: Array) -> Iterator[bool]:
             means = [_mean(*cell) for head, cell in row.items() if head.endswith("(SD)")]
             if len(means) == len(sizes):
                 known = [*(ANY if mean == (-np.inf, np.inf) else mean for mean in means), (0.0, 0.0)]
-                yield from (found_mean(known, sizes, (n, n), 1.0, (0.0, 1.0), h) for h in small)
+                share = shares_of(files, row["feature"][0])
+                yield from (found_mean(known, sizes, (n, n), 1.0, share, h) for h in small)
+
+
+def shares_of(files: Published, feature: str) -> Interval:
+    """The share of the variance of a feature that the clusters explain."""
+    found = [(0.0, 1.0)]
+    for row in files.rows("standing-out"):
+        if row["feature"][0] == feature:
+            found += [interval(row["by all views"][0]), interval(row["by all views"][1])]
+    return both(*found)
 
 
 def found_mean(
     means: list[Interval], n: Array, total: tuple[int, int], spread: float, explained: Interval, h: int
 ) -> bool:
-    """Whether a hidden mean is known to half a standard deviation; `means` ends with that of all subjects.
-
-    Shifts d from the mean of all, in standard deviations, have ``sum n d = 0`` and, as far as eta squared is
-    known, ``sum n d^2 = eta^2 N``, whatever sizes are possible.
-    """
+    """Whether a hidden mean is known to half a standard deviation; `means` ends with that of all subjects."""
     hidden = [j for j, mean in enumerate(means[:-1]) if mean == ANY]
     if not spread > 0 or h not in hidden or len(hidden) > 2:
         return False
-    middle = np.array([sum(mean) / 2.0 if mean != ANY else 0.0 for mean in means])
-    half = max((mean[1] - mean[0]) / 2.0 for mean in means if mean != ANY) / spread
-    shifts = (middle[:-1] - middle[-1]) / spread
-    shifts[hidden] = 0.0
-    grid, left = np.linspace(-6.0, 6.0, 2401), np.zeros(2401, dtype=bool)
+    left = np.zeros(len(GRID), dtype=bool)
     for sizes in _possible_sizes(n, total, h):
-        rest, slack = -float(sizes @ shifts), 2.0 * half * sizes.sum() + 1e-6
-        if len(hidden) == 1:
-            left |= np.abs(sizes[h] * grid - rest) <= slack + 0.0025 * sizes[h]
-            continue
-        other = next(j for j in hidden if j != h)
-        second = (rest - sizes[h] * grid) / max(sizes[other], 1)
-        between = sizes[h] * grid**2 + sizes[other] * second**2 + sizes @ shifts**2
-        fine = np.abs(second) <= 4.0 + slack / max(sizes[other], 1)
-        fine &= between >= explained[0] * sizes.sum() - 4.0 * slack
-        left |= fine & (between <= explained[1] * sizes.sum() + 4.0 * slack)
-    return bool(0.0 < left.sum() * (grid[1] - grid[0]) < SPAN)
+        left |= possible_means(means, sizes, spread, explained, hidden, h)
+    return bool(0.0 < left.sum() * FINE < SPAN)
+
+
+def possible_means(
+    means: list[Interval], sizes: Array, spread: float, explained: Interval, hidden: list[int], h: int
+) -> Array:
+    """Which shifts of a hidden mean (`GRID`) agree with the others, for given sizes.
+
+    Shifts d from the mean of all, in standard deviations, have ``sum n d = 0`` and, as far as eta squared is
+    known, ``sum n d^2 = eta^2 N``.
+    """
+    shifts, reach = _shifts(means, spread)
+    rest, slack = -float(sizes @ shifts), float(sizes @ reach) + 1e-6
+    if len(hidden) == 1:
+        return np.asarray(np.abs(sizes[h] * GRID - rest) <= slack + FINE / 2.0 * sizes[h])
+    other = max(sizes[next(j for j in hidden if j != h)], 1.0)
+    centre = np.abs(rest - sizes[h] * GRID) / other
+    near = np.maximum(centre - slack / other, 0.0)
+    least = sizes @ np.maximum(np.abs(shifts) - reach, 0.0) ** 2 + sizes[h] * GRID**2
+    most = sizes @ (np.abs(shifts) + reach) ** 2 + sizes[h] * GRID**2 + other * (centre + slack / other) ** 2
+    fine = (near <= 4.0) & (most + SLACK >= explained[0] * (sizes.sum() - 1.0))
+    return np.asarray(fine & (least + other * near**2 <= explained[1] * sizes.sum() + SLACK))
+
+
+def _shifts(means: list[Interval], spread: float) -> tuple[Array, Array]:
+    """Shifts of means from that of all, and how far rounding leaves them open; zeros for hidden ones."""
+    middle, half = _middle(means, 0.0)
+    hidden = np.array([mean == ANY for mean in means[:-1]])
+    shifts = np.where(hidden, 0.0, (middle[:-1] - middle[-1]) / spread)
+    return shifts, np.where(hidden, 0.0, (half[:-1] + half[-1]) / spread)
 
 
 def _possible_sizes(n: Array, total: tuple[int, int], h: int) -> Iterator[Array]:
@@ -976,7 +1116,7 @@ def attack_numbers(files: Published) -> Attack:
 
 def _numeric(files: Published) -> Iterator[Numbers]:
     rows, heads, n = files.rows("profile"), _clusters(files), int(files.metrics["subjects"])
-    for row in (row for row in rows if row["value"][0] == "mean (SD)" and " (" in row["all"][0]):
+    for row in (row for row in rows if row["value"][0] == "mean (SD)"):
         variable = row["variable"][0]
         ours = {one["value"][0]: one for one in rows if one["variable"][0] == variable}
         ends, size = [], rows[0]
@@ -988,7 +1128,7 @@ def _numeric(files: Published) -> Iterator[Numbers]:
             ends.append((max(low, 0), min(high, n)))
         total = _total(files, list(ours.values()))
         cells = [row[head] for head in [*heads, "all"]]
-        spreads = [interval(text.split("(")[1].rstrip(")")) if "(" in text else ANY for text, _ in cells]
+        spreads = [spread_within(text) for text, _ in cells]
         means = [_mean(*cell) for cell in cells]
         yield Numbers(ends, total, means, spreads, list(_adjusted(files, variable, "linear")))
 
@@ -1002,6 +1142,7 @@ def found_number(one: Numbers, j: int) -> bool | None:
     tried = tried[(total >= one.total[0]) & (total <= one.total[1]) & (total > 1)].astype(float)
     alone = len(np.unique(tried[:, j]))
     tried = tried[_sums_to(one, tried)]
+    tried = tried[_spreads_to(one, tried)]
     for i, _, low, high in one.differences:
         tried = tried[_has_interval(one, tried, i, low, high)]
     return bool(0 < len(np.unique(tried[:, j])) < min(ENOUGH, alone))
@@ -1015,10 +1156,30 @@ def _middle(known: list[Interval], otherwise: float) -> tuple[Array, Array]:
 
 def _sums_to(one: Numbers, n: Array) -> Array:
     """Which numbers have the mean of all, ``sum_j n_j (m_j - m) = 0``; hidden means are within four SD."""
-    spread = one.spreads[-1][1]
+    if one.means[-1] == ANY:
+        return np.ones(len(n), dtype=bool)
+    spread = max((spread[1] for spread in one.spreads if spread != ANY), default=MANY)
     middle, half = _middle(one.means, sum(one.means[-1]) / 2.0)
     reach = np.where([mean == ANY for mean in one.means[:-1]], 4.0 * spread, half[:-1]) + half[-1]
     return np.asarray(np.abs(n @ (middle[:-1] - middle[-1])) <= n @ reach + 1e-9)
+
+
+def _spreads_to(one: Numbers, n: Array) -> Array:
+    """Which numbers have the standard deviation s of all.
+
+    ``sum_j (n_j - 1) s_j^2 + n_j (m_j - m)^2 = (N - 1) s^2``, or
+    ``sum_j n_j (s_j^2 + (m_j - m)^2 - s^2) = sum_j s_j^2 - s^2``; what is hidden is at most four times s.
+    """
+    if one.spreads[-1] == ANY or one.means[-1] == ANY:
+        return np.ones(len(n), dtype=bool)
+    most = 4.0 * one.spreads[-1][1]
+    s = np.array([spread if spread != ANY else (0.0, most) for spread in one.spreads]) ** 2  # k + 1 x 2
+    shifts, reach = _shifts(one.means, 1.0)
+    reach = np.where([mean == ANY for mean in one.means[:-1]], most, reach)
+    near, far = np.maximum(np.abs(shifts) - reach, 0.0) ** 2, (np.abs(shifts) + reach) ** 2
+    least, largest = s[:-1, 0] + near - s[-1, 1], s[:-1, 1] + far - s[-1, 0]
+    ends = s[:-1].sum(axis=0) - s[-1, ::-1]
+    return np.asarray((n @ least <= ends[1] + 1e-9) & (n @ largest >= ends[0] - 1e-9))
 
 
 def _has_interval(one: Numbers, n: Array, i: int, low: Interval, high: Interval) -> Array:
@@ -1045,26 +1206,45 @@ def _has_interval(one: Numbers, n: Array, i: int, low: Interval, high: Interval)
 
 
 def attack_values(files: Published) -> Attack:
-    """Solve for counts of the values of numeric variables that have three of them (a reader knows which)."""
+    """Solve for counts of the values of numeric variables that have few of them (a reader knows which)."""
     result, heads = Attack(), _clusters(files)
     sizes = files.rows("profile")[0] if heads else {}
-    rounder = {row["variable"][0]: row for row in files.rows("profile") if _is_rounder(row)}
+    few = {
+        row["variable"][0]: row
+        for row in files.rows("profile")
+        if row["value"][0] == "mean (SD)" and row["variable"][0] in VALUES
+    }
     explained = {row["variable"][0]: interval(row["effect"][0]) for row in files.rows("associations")}
-    for row in (row for row in files.rows("pairs") if row["variable"][0] in rounder):
+    for row in (row for row in files.rows("pairs") if row["variable"][0] in few):
         name, pair = row["variable"][0], [f"cluster {one}" for one in row["clusters"][0].split(" and ")]
         n, m = (count(sizes[head][0]) for head in pair)
         if n[0] == n[1] and m[0] == m[1]:
             shown = interval(row["effect"][0]), *bounds_of(row["95% interval"][0])
-            means = tuple(_mean(*rounder[name][head]) for head in pair)
+            means = tuple(_mean(*few[name][head]) for head in pair)
             for found in found_values(n[0], m[0], *shown, means, explained[name] if len(heads) == 2 else ANY):
                 result.add(found)
+    for row in few.values():
+        for head in (*heads, "all"):
+            n = count(sizes[head][0])
+            if n[0] == n[1] and _mean(*row[head]) != ANY:
+                for found in found_among(n[0], _mean(*row[head]), spread_within(row[head][0])):
+                    result.add(found)
     return result
 
 
-def _is_rounder(row: dict[str, tuple[str, str | None]]) -> bool:
-    """Whether means have no decimals although their standard deviation is small: there are few values."""
-    text = row["all"][0]
-    return row["value"][0] == "mean (SD)" and "." not in text and "(" in text and _spread(text) < 3
+def found_among(n: int, mean: Interval, spread: Interval) -> list[bool]:
+    """For the counts of the values 0, 1 and 2 among n, whether the mean and standard deviation tell them."""
+    threes = _threes(n)
+    means = threes @ np.arange(3) / n
+    squares = threes @ np.arange(3) ** 2 / n - means**2
+    spreads = np.sqrt(np.maximum(squares, 0.0) * n / max(n - 1, 1))
+    left = threes[_within(means, mean) & _within(spreads, spread)]
+    return [_is_told(values) for values in map(np.unique, left.T)]
+
+
+def _is_told(values: Array) -> bool:
+    """Whether a count is known to be small, and has few values."""
+    return bool(0 < len(values) < ENOUGH and values[-1] < 11)
 
 
 def found_values(
@@ -1094,7 +1274,7 @@ def found_values(
         fine &= _within(_epsilon_squared(a, b), explained)
         kept.append(np.hstack([a, b])[fine])
     tables = np.concatenate(kept)
-    return [bool(0 < len(values) < ENOUGH and values[-1] < 11) for values in map(np.unique, tables.T)]
+    return [_is_told(values) for values in map(np.unique, tables.T)]
 
 
 def _epsilon_squared(a: Array, b: Array) -> Array:
@@ -1139,9 +1319,3 @@ ATTACKS = {
     "numbers": attack_numbers,
     "values": attack_values,
 }
-
-
-def attack(folder: Path) -> dict[str, Attack]:
-    """All attacks on the published files of a run."""
-    files = Published.of(folder)
-    return {name: function(files) for name, function in ATTACKS.items()}

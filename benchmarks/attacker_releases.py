@@ -27,7 +27,6 @@ them again where nothing else is.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,11 +36,13 @@ import numpy as np
 from attacker import (
     ANY,
     ENOUGH,
+    MANY,
     SCORES,
     Attack,
     Crossed,
     Published,
     _json,
+    _rows,
     _span,
     _Tables,
     _text,
@@ -54,7 +55,6 @@ from attacker import (
 )
 
 Array = np.ndarray
-MANY = 10**6
 SAME = 0.995  # published agreement from which two methods find the same clusters
 SMALL = 11
 
@@ -179,10 +179,6 @@ def _stored(text: str) -> tuple[float, float]:
     """A number of a CSV file: zeros at its end are not written, so that 0.1 may stand for 0.10."""
     low, high = interval(text)
     return (low, high) if len(text.partition(".")[2]) != 1 else (float(text) - 0.05, float(text) + 0.05)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(_text(path).splitlines()))
 
 
 # two runs of one study

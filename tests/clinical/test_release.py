@@ -22,6 +22,7 @@ from viewloom.clinical.release import (
     PClass,
     coarse_p,
     group_quantiles,
+    mean_decimals,
     released,
     rounded_p,
     withheld,
@@ -266,6 +267,14 @@ class TestNumbersOfValues:
         known = np.repeat(ends[:, :1], 2, axis=1)
         assert _mean_of_all(means, known, total) is means[-1]
 
+    def test_the_standard_deviation_of_all_is_left_out_if_they_could_be_solved_for(self):
+        """Means are alike, standard deviations are not: 60 of 60, and some of 40, have a value."""
+        ends, total = np.array([[60, 60], [30, 40]]), np.array([90, 100])
+        apart = [Known(25.0, 2, spread=spread) for spread in (2.0, 8.0, 5.1)]
+        assert str(_mean_of_all(apart, ends, total)) == "25.00"
+        alike = [Known(25.0, 1, spread=spread) for spread in (5.0, 5.1, 5.0)]
+        assert str(_mean_of_all(alike, ends, total)) == "25.0 (5.0)"
+
     def test_statistics_of_single_clusters_know_of_it(self, cohort):
         labels, people = cohort
         known = precisions(labels, people, described(labels, people), 11)["score"]
@@ -280,6 +289,34 @@ class TestNumbersOfValues:
         known = precisions(labels, people, described(labels, people), 11)["cdr"]
         assert (known.effect, known.exact) == (1, False)
         assert precisions(labels, people, described(labels, people, min_cell=1), 1)["cdr"] == Precision()
+
+
+class TestFewValues:
+    @pytest.mark.parametrize("top", [1, 2])
+    @pytest.mark.parametrize("n", [*range(11, 40), 79, 80, 81, 159, 160, 161, 400])
+    def test_means_leave_five_numbers_of_subjects_with_each_value(self, n, top):
+        """Whatever the mean: the numbers of subjects with the least and with the largest value stay open."""
+        decimals = mean_decimals(np.arange(top + 1), n)
+        ones, twos = (grid.ravel() for grid in np.meshgrid(np.arange(n + 1), np.arange(n + 1)))
+        ones, twos = ones[ones + twos <= n], twos[ones + twos <= n]
+        if top == 1:
+            ones, twos = np.arange(n + 1), np.zeros(n + 1, dtype=int)
+        shown = np.round((ones + 2 * twos) / n, decimals)
+        for mean in np.unique(shown):
+            for counts in (n - ones - twos, ones, twos)[: top + 1]:
+                assert len(np.unique(counts[shown == mean])) >= 5
+
+    def test_have_no_standard_deviation(self):
+        """That of one subject with 1, two with 2 and 157 with 0 is 0.24, and the mean 0.03."""
+        labels = np.repeat([0, 1], 160)
+        people = pd.DataFrame({"cdr": np.r_[np.repeat([0, 1, 2], [157, 1, 2]), np.tile([0, 1, 2, 1], 40)]})
+        cells = described(labels, people).loc[("cdr", "mean (SD)")]
+        assert [str(cell) for cell in cells] == ["0.0", "1.0", "0.5"]
+        assert "(" in str(described(labels, people, min_cell=1).loc[("cdr", "mean (SD)"), "0"])
+
+    def test_are_hidden_in_small_groups(self):
+        labels, people = np.repeat([0, 1], 12), pd.DataFrame({"cdr": np.tile([0, 1, 2, 3], 6)})
+        assert set(described(labels, people).loc[("cdr", "mean (SD)")]) == {Hidden("", 0)}
 
 
 def test_a_log_rank_test_has_its_class_beside_hidden_events():

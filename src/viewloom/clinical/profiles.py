@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical.release import mean_decimals, rounded, withheld
+from viewloom.clinical.release import has_few_values, mean_decimals, rounded, withheld
 from viewloom.clinical.shown import ABOUT, Hidden, Known, Shown
 from viewloom.clinical.suppression import MIN_CELL, SOLUTIONS, hidden, rough_count, shown_counts, span
 from viewloom.clinical.variables import CONSTANT, Variable, clusters_of, variables_of
@@ -124,21 +124,31 @@ def _described_categories(variable: Variable, members: Array, min_cell: int) -> 
 
 
 def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame:
-    """Mean, standard deviation and median in each cluster with enough values, and of all subjects."""
-    known = members & variable.known[:, None]
-    sizes = known.sum(axis=0)
+    """Mean, standard deviation and median in each cluster with enough values, and of all subjects.
+
+    The standard deviation of few distinct values is not shown: it tells counts more precisely than the mean.
+    """
+    known, values = members & variable.known[:, None], variable.data[variable.known]
+    sizes, few = known.sum(axis=0), has_few_values(values) and min_cell > 1
     secret = np.append(withheld(sizes[:-1], min_cell), sizes[-1] < max(min_cell, 1))
     described = sizes[~secret]
-    decimals = mean_decimals(variable.data[variable.known], int(described.min()) if len(described) else 0)
+    decimals = mean_decimals(values, int(described.min()) if len(described) else 0)
+    secret |= few and 10.0**-decimals > float(np.ptp(values))  # all means would be the same
     shown = [
         _hidden_moments(size, min_cell) if hide else _moments(variable.data[member], decimals, min_cell)
         for size, hide, member in zip(sizes, secret, known.T, strict=True)
     ]
     counts = _numbers_of_values(variable, members, min_cell)
-    everyone = _mean_of_all([mean for mean, _ in shown], *_ends(counts, members, min_cell))
+    everyone = _mean_of_all([mean for mean, _ in shown], *_ends(counts, members, min_cell), few)
     shown[-1] = (everyone, shown[-1][1])
+    if few:
+        shown = [(_without_spread(mean), median) for mean, median in shown]
     rows = pd.DataFrame(shown, columns=["mean (SD)", "median"], dtype=object).T
     return rows if counts is None else pd.concat([rows, counts])
+
+
+def _without_spread(mean: Shown) -> Shown:
+    return replace(mean, spread=None) if isinstance(mean, Known) else mean
 
 
 def _numbers_of_values(variable: Variable, members: Array, min_cell: int) -> pd.DataFrame | None:
@@ -178,11 +188,12 @@ def _bounds(cell: Shown, n: int) -> tuple[int, int]:
     return (0, cell.bound - 1) if cell.sign == "<" else (cell.bound, n)
 
 
-def _mean_of_all(means: Sequence[Shown], ends: Array, total: Array) -> Shown:
+def _mean_of_all(means: Sequence[Shown], ends: Array, total: Array, few: bool = False) -> Shown:
     """The mean of all subjects, as round as needed to keep the numbers of values in clusters hidden.
 
     It is the last of `means`, and that of the clusters, weighted by their numbers of values:
-    ``sum_j n_j (m_j - m) = 0``.
+    ``sum_j n_j (m_j - m) = 0``. So is the variance, which is not shown of `few` distinct values: the standard
+    deviation of all is left out where it tells the numbers.
     """
     everyone, secret = means[-1], np.flatnonzero(ends[:, 0] < ends[:, 1]).tolist()
     if isinstance(everyone, Hidden) or not secret:
@@ -190,11 +201,21 @@ def _mean_of_all(means: Sequence[Shown], ends: Array, total: Array) -> Shown:
     alone = [span(ends, np.ones((1, len(ends))), total[None], at) for at in secret]
     for decimals in (everyone.decimals, everyone.decimals - 1):
         rounder = replace(everyone, value=rounded(everyone.value, decimals), decimals=decimals)
-        lines, totals = _weighing(means[:-1], rounder, total)
-        left = [span(ends, lines, totals, at) for at in secret]
-        if all(one >= min(SOLUTIONS, most) for one, most in zip(left, alone, strict=True)):
-            return rounder
+        by_mean = _weighing(means[:-1], rounder, total)
+        if not _keeps_hidden(ends, *by_mean, secret, alone):
+            continue
+        lines, totals = (
+            np.vstack(pair) for pair in zip(by_mean, _spreading(means[:-1], rounder), strict=True)
+        )
+        safe = not few and _keeps_hidden(ends, lines, totals, secret, alone)
+        return rounder if safe else _without_spread(rounder)
     return Hidden("", 0)
+
+
+def _keeps_hidden(ends: Array, lines: Array, totals: Array, secret: list[int], alone: list[int]) -> bool:
+    """Whether sums of numbers of values leave enough values of those that are hidden."""
+    left = [span(ends, lines, totals, at) for at in secret]
+    return all(one >= min(SOLUTIONS, most) for one, most in zip(left, alone, strict=True))
 
 
 def _weighing(means: Sequence[Shown], everyone: Known, total: Array) -> tuple[Array, Array]:
@@ -202,14 +223,42 @@ def _weighing(means: Sequence[Shown], everyone: Known, total: Array) -> tuple[Ar
 
     The mean of a cluster that is hidden is within a few standard deviations.
     """
+    shift, room = _shifts(means, everyone)
+    lines = np.array([np.ones(len(means)), shift - room, shift + room])
+    return lines, np.array([total, [-np.inf, 0.0], [0.0, np.inf]])
+
+
+def _shifts(means: Sequence[Shown], everyone: Known) -> tuple[Array, Array]:
+    """Differences (k,) of means from that of all, and how far rounding leaves them open."""
     half, spread = 0.5 * 10.0**-everyone.decimals, everyone.spread or 0.0
     shifts = [0.0 if isinstance(mean, Hidden) else mean.order - everyone.order for mean in means]
     reach = [
         FAR * spread if isinstance(mean, Hidden) else half + 0.5 * 10.0**-mean.decimals for mean in means
     ]
-    shift, room = np.array(shifts), np.array(reach)
-    lines = np.array([np.ones(len(means)), shift - room, shift + room])
-    return lines, np.array([total, [-np.inf, 0.0], [0.0, np.inf]])
+    return np.array(shifts), np.array(reach)
+
+
+def _spreading(means: Sequence[Shown], everyone: Known) -> tuple[Array, Array]:
+    """As `_weighing`, by rounded standard deviations s_j of clusters and s of all.
+
+    ``sum_j (n_j - 1) s_j^2 + n_j (m_j - m)^2 = (N - 1) s^2``, so that
+    ``sum_j n_j (s_j^2 + (m_j - m)^2 - s^2) = sum_j s_j^2 - s^2``.
+    """
+    shift, room = _shifts(means, everyone)
+    near, far = np.maximum(np.abs(shift) - room, 0.0) ** 2, (np.abs(shift) + room) ** 2
+    most = FAR * (everyone.spread or 0.0)
+    ends = np.array([_variance(mean, most) for mean in (*means, everyone)])  # k + 1 x 2
+    lines = np.array([ends[:-1, 0] + near - ends[-1, 1], ends[:-1, 1] + far - ends[-1, 0]])
+    least, largest = ends[:-1].sum(axis=0) - ends[-1, ::-1]
+    return lines, np.array([[-np.inf, largest], [least, np.inf]])
+
+
+def _variance(mean: Shown, most: float) -> tuple[float, float]:
+    """Bounds of a squared standard deviation that is shown, or hidden."""
+    if isinstance(mean, Hidden) or mean.spread is None or np.isnan(mean.spread):
+        return 0.0, most**2
+    half, spread = 0.5 * 10.0**-mean.decimals, rounded(mean.spread, mean.decimals)
+    return max(spread - half, 0.0) ** 2, (spread + half) ** 2
 
 
 def _hidden_moments(size: int, min_cell: int) -> tuple[Shown, Shown]:

@@ -20,7 +20,7 @@ from viewloom.clinical.shown import ABOUT, Known, Shown
 Array = np.ndarray
 DECIMALS = 2  # of effects, correlations, shares, standardised means
 DIGITS = 3  # significant digits of other numbers
-STEPS = 5  # values that a sum over a group may have, for a reader of its rounded mean
+STEPS = 5  # numbers of subjects with a value that the rounded mean of a group leaves
 SPREAD = 22  # values of a hidden number of subjects that an interval leaves: twice as many as are hidden
 FEW_VALUES = 6  # distinct values of a variable whose mean tells counts
 CLASSES = (0.001, 0.01, 0.05)  # of p-values of variables with hidden numbers
@@ -174,10 +174,20 @@ def group_quantiles(values: Any, quantiles: Sequence[float], least: int) -> Arra
     return np.asarray(np.interp(first, np.arange(len(means)), means))
 
 
+def has_few_values(values: Array) -> bool:
+    """Whether known values have so few different ones that their mean and standard deviation tell counts.
+
+    >>> has_few_values(np.array([0, 1, 1, 0])), has_few_values(np.arange(20)), has_few_values(np.ones(5))
+    (True, False, False)
+    """
+    return 1 < len(np.unique(values)) <= FEW_VALUES
+
+
 def mean_decimals(values: Array, smallest: int) -> int:
     """Decimals of means: two or three digits of the standard deviation, fewer where means would tell counts.
 
-    The mean of a variable with few distinct values is a sum of counts: its rounding leaves several sums.
+    The mean of a variable with few distinct values is a sum of counts. Its rounding leaves five numbers of
+    subjects with the largest value, or with the least, even where all others have the other one.
 
     Parameters
     ----------
@@ -197,10 +207,9 @@ def mean_decimals(values: Array, smallest: int) -> int:
     spread = float(values.std())
     size = int(np.floor(np.log10(spread))) if spread > 0 else 0
     decimals = max(1 - size, 1) if size < 2 else 1 - size
-    levels = np.unique(values)
-    if 1 < len(levels) <= FEW_VALUES:
-        unit = float(np.diff(levels).min())
-        decimals = min(decimals, int(np.floor(np.log10(max(smallest, 1) / (STEPS * unit)))))
+    if has_few_values(values):
+        reach = 2.0 * (STEPS - 1) * float(values.max() - values.min())
+        decimals = min(decimals, int(np.floor(np.log10(max(smallest, 1) / reach))))
     return int(np.clip(decimals, -12, 6))
 
 

@@ -14,6 +14,7 @@ from viewloom.evaluation.uncertainty import Uncertainty
 from viewloom.study.errors import StudyError
 from viewloom.study.report import figure_data, summarize
 from viewloom.study.report.continuum import histogram
+from viewloom.study.report.disclosed import disclosed
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.standing_out import explained_shares, marked
 from viewloom.study.run import computations
@@ -127,7 +128,10 @@ def test_features_in_figures_are_marked_where_they_do_not_stand_out(results):
     assert marked(results, "vbm", list(names[:3]), ["a", "b", "c"]) == ["a", "b", "c"]
     shares = pd.DataFrame({"feature": names[:3], "value": 0.5, "low": 0.4, "high": 0.6})
     known = replace(tested, uncertainty=Uncertainty(pd.DataFrame(), certainty(3), {"vbm": shares}))
-    assert explained_shares(known)[["view", "other", "low"]].to_numpy().tolist() == [["vbm", 0.2, 0.4]] * 2
+    assert (
+        explained_shares(known, disclosed(known))[["view", "other", "low"]].to_numpy().tolist()
+        == [["vbm", 0.2, 0.4]] * 2
+    )
 
 
 def certainty(k):

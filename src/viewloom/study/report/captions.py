@@ -116,7 +116,7 @@ def _profile_alt(results: Results, means: pd.DataFrame) -> str:
 
 
 def _standing(results: Results, found: Findings) -> list[Caption]:
-    table = explained_shares(results)
+    table = explained_shares(results, found)
     if table.empty:
         return []
     first = table.sort_values("value", ascending=False, kind="stable")[:NAMED].to_dict("records")

@@ -12,6 +12,7 @@ from viewloom.clinical.release import significant
 from viewloom.evaluation.continuum import ConsensusAxis, consensus_axis
 from viewloom.evaluation.selection.evidence import CLUSTERS
 from viewloom.study.report.evidence import judged
+from viewloom.study.report.feature_means import common_features
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.table_cells import Table, number, table_of, text
@@ -69,11 +70,14 @@ def continuum_section(results: Results) -> dict[str, Any] | None:
 
 
 def _table(results: Results, axis: ConsensusAxis) -> Table:
-    rows = []
+    rows, views = [], results.views.encoded()
     for name, table in axis.loadings.items():
-        if results.views.present[:, results.views.index(name)].sum() < results.min_cell:
+        a = views.index(name)
+        if views.present[:, a].sum() < results.min_cell:
             continue
-        far = table[table["loading"].abs() >= LEAST_LOADING][:MOST_LOADINGS]
+        common = common_features(views.blocks[a], views.rows(a), results.min_cell)
+        named = table["feature"].isin(views.feature_names[name][common])
+        far = table[named & (table["loading"].abs() >= LEAST_LOADING)][:MOST_LOADINGS]
         shown = zip(feature_names(far["feature"], 60), far["loading"], strict=True)
         rows += [[text(feature), text(plain(name)), number(significant(value))] for feature, value in shown]
     columns = [("feature", 0), ("view", 0), ("loading", 1)]
@@ -87,5 +91,6 @@ ABOUT = (
 )
 LOADINGS = (
     "Correlation of features with the position along the axis, the largest of each view. Features with "
-    f"correlations below {LEAST_LOADING} are left out."
+    f"correlations below {LEAST_LOADING} are left out, and so are those in which few differ from the "
+    "usual value."
 )

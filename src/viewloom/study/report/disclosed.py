@@ -11,10 +11,11 @@ import pandas as pd
 
 from viewloom.clinical import Shown, described
 from viewloom.clinical.published import precisions, published_agreement
-from viewloom.clinical.release import withheld
 from viewloom.clinical.statistics import Precision
 from viewloom.evaluation.comparison import Comparison
 from viewloom.study.compared import published_comparison, score_decimals
+from viewloom.study.report.feature_means import hidden_means
+from viewloom.study.report.levels import described_levels
 from viewloom.study.report.privacy import released_importance, shown_sizes
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ class Disclosed:
         How precisely statistics of each clinical variable may be shown.
     scores : dict of str to float, or None
         Agreement of clusters and diagnosis, as far as it may be shown.
+    levels : dict of str to DataFrame
+        Of `described_levels`, for views with levels.
+    hidden_means : dict of str to DataFrame
+        Features x clusters of each view of which no mean may be shown, the most important first.
     importance : dict of str to DataFrame
-        Features of each view, without numbers of clusters that are too small to describe.
+        Features of each view, without numbers that would tell such means.
     comparison : Comparison or None
         Of methods, with scores that may be shown.
     score_decimals : dict of str to int
@@ -63,6 +68,8 @@ class Disclosed:
     profile: pd.DataFrame
     precision: dict[str, Precision]
     scores: dict[str, float] | None
+    levels: dict[str, pd.DataFrame]
+    hidden_means: dict[str, pd.DataFrame]
     importance: dict[str, pd.DataFrame]
     comparison: Comparison | None
     score_decimals: dict[str, int]
@@ -85,7 +92,9 @@ def _computed(results: Results) -> Disclosed:
     listed = people.drop(columns=list(crowded))
     profile = described(labels, listed, categorical=codes, min_cell=min_cell)
     known = precisions(labels, people, profile, min_cell, categorical=codes, agreement=diagnosis)
-    secret, methods = withheld(sizes, min_cell), results.comparison
+    methods = results.comparison
+    levels = {name: described_levels(results, name) for name in results.importance}
+    hidden = {name: hidden_means(results, name, levels[name]) for name in results.importance}
     of_diagnosis = known.get(str(diagnosis), Precision())
     return Disclosed(
         sizes=sizes,
@@ -97,7 +106,12 @@ def _computed(results: Results) -> Disclosed:
         profile=profile,
         precision=known,
         scores=published_agreement(results.agreement, known.get(str(diagnosis))),
-        importance={name: released_importance(frame, secret) for name, frame in results.importance.items()},
+        levels=levels,
+        hidden_means=hidden,
+        importance={
+            name: released_importance(frame, hidden[name].to_numpy())
+            for name, frame in results.importance.items()
+        },
         comparison=None if methods is None else published_comparison(methods, of_diagnosis),
         score_decimals={} if methods is None else score_decimals(methods, of_diagnosis),
     )

@@ -141,7 +141,7 @@ def _importance(results: Results, found: Findings, view: int | None) -> Data:
 
 def _standing(results: Results, found: Findings, view: int | None) -> Data:
     """Shares of variance that the clusters explain, by the other views and by all."""
-    table = explained_shares(results)
+    table = explained_shares(results, found)
     shares = {name: decimals(table[name]) for name in ("other", "value", *BOUNDS)}
     names = [feature_names(part["feature"], LONGEST) for _, part in table.groupby("view", sort=False)]
     return {"feature": [one for part in names for one in part], "view": table["view"].tolist(), **shares}

@@ -12,12 +12,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
 from viewloom.clinical import Conversion, associations, conversion, on_grid, pairwise
 from viewloom.clinical.published import published_associations, published_pairs
-from viewloom.clinical.release import DECIMALS, FEW_VALUES, withheld
-from viewloom.data.mixed import MixedBlock, numbers
+from viewloom.clinical.release import DECIMALS
+from viewloom.data.mixed import MixedBlock
 from viewloom.evaluation.inspection import (
     ViewContributions,
     cluster_profiles,
@@ -25,7 +24,7 @@ from viewloom.evaluation.inspection import (
     view_contributions,
 )
 from viewloom.study.report.disclosed import Disclosed, disclosed
-from viewloom.study.report.levels import described_levels, hidden_features, levels_of
+from viewloom.study.report.levels import levels_of
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -57,8 +56,6 @@ class Findings(Disclosed):
     profiles : dict of str to DataFrame
         Mean z-scores of each view's features in clusters, most important first; NaN where few have the view,
         and for features with more than two levels.
-    levels : dict of str to DataFrame
-        Of `described_levels`, for views with levels.
     left_out : dict of str to str
         Variables that are not compared or not described, and the reason.
     """
@@ -72,7 +69,6 @@ class Findings(Disclosed):
     absence: pd.DataFrame
     conversion: Conversion | None
     profiles: dict[str, pd.DataFrame]
-    levels: dict[str, pd.DataFrame]
     left_out: dict[str, str]
 
     def effect_decimals(self, variable: str) -> int:
@@ -94,7 +90,6 @@ def findings(results: Results) -> Findings:
 def _computed(results: Results) -> Findings:
     model, told = results.model, disclosed(results)
     contributions = view_contributions(model)
-    levels = {name: described_levels(results, name) for name in model.view_names_}
     compared = associations(model.labels_, told.people, categorical=told.codes, views=results.views)
     return Findings(
         **vars(told),
@@ -106,8 +101,7 @@ def _computed(results: Results) -> Findings:
         pairs=published_pairs(_pairs(results, told.people, compared, told.codes), told.precision),
         absence=_absence(results),
         conversion=_conversion(results),
-        profiles={name: _profiles(results, name, levels[name]) for name in model.view_names_},
-        levels=levels,
+        profiles={name: _profiles(results, told, name) for name in model.view_names_},
         left_out={**compared.attrs["skipped"], **told.crowded},
     )
 
@@ -149,15 +143,13 @@ def _moved(results: Results, found: ViewContributions) -> pd.DataFrame:
     return means.where(enough & ~secret[:, None])
 
 
-def _profiles(results: Results, view: str, levels: pd.DataFrame) -> pd.DataFrame:
+def _profiles(results: Results, told: Disclosed, view: str) -> pd.DataFrame:
     """Mean z-scores of the most important features of a view."""
     names = [str(name) for name in results.importance[view]["feature"][:MOST_FEATURES]]
     means = cluster_profiles(results.views, results.model.labels_, view, names)
     k, block = results.model.n_clusters, results.views[view]
     means = means.reindex(columns=range(k))
-    hide = _hidden_means(results, view, names)
-    known = hidden_features(levels, names, k)
-    hide = np.array([known.get(name, row) for name, row in zip(names, hide, strict=True)]).reshape(-1, k)
+    hide = told.hidden_means[view].to_numpy()[: len(names)]
     return means.mask(hide).set_axis([_measured(block, name) for name in names], axis=0)
 
 
@@ -165,38 +157,6 @@ def _measured(block: Any, name: str) -> str:
     """What the mean of a feature is of: of one with two levels, the second level."""
     found = levels_of(block, name) if isinstance(block, MixedBlock) else None
     return f"{name} = {found[1]}" if found is not None and len(found) == 2 else name
-
-
-def _hidden_means(results: Results, view: str, names: list[str]) -> Array:
-    """Features x clusters of which no mean may be shown, since few subjects have the view or a value."""
-    seen = results.views.present[:, results.views.index(view)]
-    counts = np.bincount(results.model.labels_[seen], minlength=results.model.n_clusters)
-    few = _carriers(results, view, names) < results.min_cell  # features x clusters
-    sizes = np.where(few, np.minimum(counts, 1), counts)
-    return np.array([withheld(row, results.min_cell) for row in sizes]).reshape(few.shape)
-
-
-def _carriers(results: Results, view: str, names: list[str]) -> Array:
-    """Subjects of each cluster whose value is not the usual one, for features with few values.
-
-    The mean of a rare variant tells how many carry it. All subjects with the view count for other features.
-    """
-    a = results.views.index(view)
-    rows = results.views.rows(a)
-    columns = pd.Index(results.views.feature_names[view]).get_indexer(pd.Index(names))
-    block = results.views.blocks[a]  # columns first: rows of all columns would be a copy of the view
-    block = block[rows][:, columns] if isinstance(block, MixedBlock) else block[:, columns][rows]
-    X = block.toarray() if sp.issparse(block) else np.asarray(numbers(block))
-    labels, k = results.model.labels_[rows], results.model.n_clusters
-    return np.array([np.bincount(labels[_unusual(x)], minlength=k) for x in X.T]).reshape(len(names), k)
-
-
-def _unusual(values: Array) -> Array:
-    """Values other than the most frequent one, if there are few different values; else all."""
-    levels, counts = np.unique(values, return_counts=True)
-    if not 1 < len(levels) <= FEW_VALUES:
-        return np.ones(len(values), dtype=bool)
-    return np.asarray(values != levels[counts.argmax()])
 
 
 def clusters_of(found: Findings) -> Iterator[int]:

@@ -77,23 +77,24 @@ def _rough(n: int, total: int, min_cell: int) -> Hidden:
     return Hidden(ABOUT, 10 * round(n / 10))
 
 
-def released_importance(frame: pd.DataFrame, secret: Array) -> pd.DataFrame:
-    """Importance of features with three digits, without clusters that must not be described.
+def released_importance(frame: pd.DataFrame, hidden: Array) -> pd.DataFrame:
+    """Importance of features with three digits, without means that must not be shown (features x clusters).
 
-    The importance by centroids (``F = X^T P``) of a small cluster is the data of its subjects, and that of
-    all clusters together would give it back. The order of the features is kept.
+    The importance by centroids (``F = X^T P``) is the mean of a feature in a cluster, and that of all
+    clusters together would give a hidden one back. The order of the features is kept.
 
     >>> table = pd.DataFrame({"feature": ["a"], "importance": 0.54321, "cluster_0": 0.5, "cluster_1": 0.2})
     >>> table.attrs["method"] = "F = X^T P"
-    >>> released_importance(table, np.array([False, False])).to_numpy().tolist()
+    >>> released_importance(table, np.array([[False, False]])).to_numpy().tolist()
     [['a', 0.543, 0.5, 0.2]]
-    >>> released_importance(table, np.array([False, True])).to_numpy().tolist()
+    >>> released_importance(table, np.array([[False, True]])).to_numpy().tolist()
     [['a', nan, 0.5, nan]]
     """
     shown = released_frame(frame)
-    if str(frame.attrs.get("method", "")).startswith("F") and secret.any():
-        names = ["importance", *(f"cluster_{j}" for j in np.flatnonzero(secret))]
-        shown[[name for name in names if name in shown]] = np.nan
+    if str(frame.attrs.get("method", "")).startswith("F"):
+        shown["importance"] = shown["importance"].mask(np.asarray(hidden.any(axis=1)))
+        for j in range(hidden.shape[1]):
+            shown[f"cluster_{j}"] = shown[f"cluster_{j}"].mask(hidden[:, j])
     shown.attrs = dict(frame.attrs)
     return shown
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from viewloom.clinical.release import significant
+from viewloom.clinical.release import coarse_p, significant
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.table_cells import Cell, Table, number, p_value, table_of, text
 
 if TYPE_CHECKING:
+    from viewloom.study.report.disclosed import Disclosed
     from viewloom.study.results import Results
 
 LEVEL = 0.05  # q below which a feature stands out
@@ -43,34 +44,42 @@ def marked(results: Results, view: str, features: Sequence[str], labels: Sequenc
     return [f"{label}{'' if name in known else MARK}" for name, label in zip(features, labels, strict=True)]
 
 
-def explained_shares(results: Results) -> pd.DataFrame:
+def explained_shares(results: Results, told: Disclosed) -> pd.DataFrame:
     """The clearest features that stand out, a few of each view, with shares of variance and intervals.
 
     Returns
     -------
     DataFrame
         ``feature``, ``view``, ``other`` (share explained by the clusters of the other views), and ``value``,
-        ``low`` and ``high`` (by the clusters of all views). Features without an interval are left out.
+        ``low`` and ``high`` (by the clusters of all views). Features without an interval, and those of
+        which a mean is hidden, are left out.
     """
     parts = [pd.DataFrame(columns=pd.Index(["feature", "view", "other", "value", "low", "high"]))]
     for view in results.views.names:
         found, known = standing_out(results, view), results.uncertainty
         if found is not None and known is not None and view in known.features:
             chosen = found[["feature", "effect"]].rename(columns={"effect": "other"})
+            chosen = chosen[~chosen["feature"].isin(undescribed(told, view))]
             joined = chosen.merge(known.features[view], on="feature").dropna()
             parts.append(joined[:MOST_DRAWN].assign(view=plain(view, 20)))
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else parts[0]
 
 
-def features_section(results: Results) -> dict[str, Any] | None:
+def undescribed(told: Disclosed, view: str) -> set[str]:
+    """Features of which the mean of a cluster is hidden: shares of variance would give it back."""
+    hidden = told.hidden_means[view]
+    return set(hidden.index[hidden.any(axis=1)])
+
+
+def features_section(results: Results, told: Disclosed) -> dict[str, Any] | None:
     """Sentences and a table of the features that stand out; None where nothing was tested."""
     found = {view: standing_out(results, view) for view in results.views.names}
     tested = {view: table for view, table in found.items() if table is not None}
     if not tested:
         return None
     sentences = [features_sentence(results, view, table) for view, table in tested.items()]
-    rows = [row for view, table in tested.items() for row in _rows(results, view, table)]
+    rows = [row for view, table in tested.items() for row in _rows(results, told, view, table)]
     return {"sentences": sentences, "tables": [_table(rows)] if rows else []}
 
 
@@ -91,22 +100,26 @@ def features_sentence(results: Results, view: str, found: pd.DataFrame) -> str:
     )
 
 
-def _rows(results: Results, view: str, found: pd.DataFrame) -> list[list[Cell]]:
-    shown = found[:MOST_ROWS]
+def _rows(results: Results, told: Disclosed, view: str, found: pd.DataFrame) -> list[list[Cell]]:
+    shown, secret = found[:MOST_ROWS], undescribed(told, view)
     known = None if results.uncertainty is None else results.uncertainty.features.get(view)
     intervals = (
         {} if known is None else known.set_index("feature")[["value", "low", "high"]].T.to_dict("list")
     )
     return [
-        [
-            text(label),
-            text(plain(view)),
-            number(significant(row["effect"])),
-            p_value(significant(row["q"])),
-            *(number(significant(value)) for value in intervals.get(row["feature"], [float("nan")] * 3)),
-        ]
+        [text(label), text(plain(view)), *_numbers(row, intervals, row["feature"] in secret)]
         for label, row in zip(feature_names(shown["feature"], 60), shown.to_dict("records"), strict=True)
     ]
+
+
+def _numbers(row: Mapping[Any, Any], intervals: Mapping[Any, Sequence[float]], secret: bool) -> list[Cell]:
+    """Shares of variance and q; where a mean is hidden only the class of q, which follows from the share."""
+    unknown = [float("nan")] * 3
+    if secret:
+        return [number(unknown[0]), p_value(coarse_p(row["q"])), *map(number, unknown)]
+    shares = intervals.get(row["feature"], unknown)
+    effect, *ends = (number(significant(value)) for value in (row["effect"], *shares))
+    return [effect, p_value(significant(row["q"])), *ends]
 
 
 def _table(rows: list[list[Cell]]) -> Table:
@@ -121,5 +134,6 @@ ABOUT = (
     "Share of the variance of a feature that is explained by the clusters which the other views form without "
     "this view, and q of a permutation test of it (Benjamini-Hochberg within the view). On the right: the "
     "share explained by the clusters of all views, which the feature helped to form, with a 95% interval "
-    f"from refits on subsamples. At most {MOST_ROWS} features of each view."
+    f"from refits on subsamples. At most {MOST_ROWS} features of each view. A dash: not shown, since the "
+    "mean of a small group could be derived from it."
 )

@@ -72,7 +72,7 @@ def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, An
         "sources": [anchor for anchor, _ in told],
         "evidence": evidence_section(results),
         "continuum": continuum_section(results),
-        "features": features_section(results),
+        "features": features_section(results, found),
         "design": design_section(results, found.precision),
         "testing": testing,
         "clusters": cluster_cards(results, found),
