@@ -8,13 +8,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import viewloom as vl
+from viewloom.data import portions
 from viewloom.data.views import Views
 from viewloom.evaluation.selection import choose_k, select
 from viewloom.evaluation.selection.stability import consensus_matrix, pac, sampled_pac
 from viewloom.study import StudyError, read_study
 from viewloom.study.compute import enough_memory, jobs_within, machines, model_settings
 from viewloom.study.config.schema import Compute
-from viewloom.study.preparation import portions
 from viewloom.study.preparation.fitted import Plan, Preparation
 from viewloom.study.run import computations, design, predict, run_study, sampled
 from viewloom.study.run.computations import standardised_product
