@@ -1,7 +1,7 @@
 """How time and memory grow with the number of samples.
 
     python benchmarks/scale.py [--sizes 10000,100000,1000000] [--backend threads] [--json FILE]
-    python benchmarks/scale.py --files [--rows 1000000] [--limit 2]
+    python benchmarks/scale.py --files [--rows 1000000] [--limit 2] [--npy]
     python benchmarks/scale.py --sparse [--rows 100000]
 
 Every measurement runs in a process of its own.
@@ -18,6 +18,7 @@ is the slope of log time over log size between the last two sizes.
     asked for, touched or not: libraries, stacks of threads and buffers of BLAS too. (RLIMIT_AS would
     count program code besides.) Arrow's own allocator reserves 1 GiB that it does not touch, so here
     Arrow uses that of the system. Pages of files that the kernel keeps belong to no process.
+    With --npy from .npy files only.
 --sparse
     Counts of 50 000 words, 1 % of them not zero, in a csr matrix: texts of ten topics, a tenth of
     whose words are of the topic. A dense view of 64 features lies beside it.
@@ -104,14 +105,23 @@ def measure_sizes(options: argparse.Namespace) -> Record:
 
 
 def write_files(options: argparse.Namespace) -> Record:
-    """Views as .npy, the last as Parquet too, and the planted clusters."""
-    import pandas as pd
-
-    views, y = cohort(options.rows)
+    """The views of `cohort` as .npy, a block at a time, and the planted clusters; the last as Parquet too."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, K, options.rows)
     np.save(options.folder / "y.npy", y)
-    for a, X in enumerate(views):
-        np.save(options.folder / f"view{a}.npy", X)
-    pd.DataFrame(views[-1]).add_prefix("f").to_parquet(options.folder / f"view{VIEWS - 1}.parquet")
+    blocks = [slice(start, start + WRITE_ROWS) for start in range(0, options.rows, WRITE_ROWS)]
+    for a in range(VIEWS):
+        path, shape = options.folder / f"view{a}.npy", (options.rows, FEATURES)
+        X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        for rows in blocks:
+            X[rows] = rng.standard_normal(X[rows].shape, dtype=np.float32)
+        centres = SEPARATION * rng.standard_normal((K, FEATURES), dtype=np.float32)
+        for rows in blocks:
+            X[rows] += centres[y[rows]]
+    if not options.npy:
+        import pandas as pd
+
+        pd.DataFrame(X).add_prefix("f").to_parquet(path.with_suffix(".parquet"))
     return {}
 
 
@@ -203,6 +213,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sizes", default="10000,100000,1000000", help="numbers of samples")
     parser.add_argument("--rows", type=int, help="samples with --files (1 000 000) or --sparse (100 000)")
     parser.add_argument("--limit", type=float, default=2.0, help="GiB of memory with --files")
+    parser.add_argument("--npy", action="store_true", help="with --files: no Parquet")
     parser.add_argument("--backend", default="threads", choices=["serial", "threads"])
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--measure", choices=list(MEASURES), help=argparse.SUPPRESS)  # in the new process
@@ -224,8 +235,9 @@ def records_of(options: argparse.Namespace) -> list[Record]:
         os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
         with tempfile.TemporaryDirectory() as folder:
             rows = options.rows or 1_000_000
-            in_new_process(__file__, "--measure", "write", "--folder", folder, "--rows", str(rows))
-            for kind in ((), ("--parquet",)):
+            only = ["--npy"] if options.npy else []
+            in_new_process(__file__, "--measure", "write", "--folder", folder, "--rows", str(rows), *only)
+            for kind in [()] if options.npy else [(), ("--parquet",)]:
                 measure("files", rows, "--folder", folder, "--limit", str(options.limit), *kind)
     elif options.sparse:
         measure("sparse", options.rows or 100_000)

@@ -14,6 +14,9 @@ from viewloom.data.landmarks import cholesky_landmarks, landmark_views
 from viewloom.data.row_sources import Blocks
 from viewloom.kernels.base import Context
 from viewloom.kernels.geometry import Geometry
+from viewloom.kernels.operators import Factored
+from viewloom.kernels.ties import packed
+from viewloom.models import landmark_problem
 from viewloom.models.fitting import Parameters
 from viewloom.models.landmark_problem import root_scales, tied
 from viewloom.solver.updates import project_simplex
@@ -160,6 +163,39 @@ class TestPrecision:
         assert {block.kernel.Z.dtype for block in shard.blocks} == {np.dtype(np.float32)}
         assert {block.laplacian.adjacency.Z.dtype for block in shard.blocks} == {np.dtype(np.float32)}
         assert {g.dtype for g in [shard.G_star, *(b.G for b in shard.blocks)]} == {np.dtype(np.float32)}
+
+    def test_ties_in_four_bytes(self):
+        """Rows sum to one, and products are those of the matrix up to the precision of the weights."""
+        rng = np.random.default_rng(0)
+        n, m, t, k = 200, 40, 7, 3
+        weights = rng.random((n, t)) ** 4
+        weights /= weights.sum(axis=1, keepdims=True)
+        columns = np.array([np.sort(rng.permutation(m)[:t]) for _ in range(n)])
+        B = np.zeros((n, m), dtype=np.float32)
+        B[np.arange(n)[:, None], columns] = weights
+        ties, scale = packed(Factored(sp.csr_array(B))), rng.random(m)
+        assert ties.nbytes == 4 * n * t
+        np.testing.assert_allclose(ties.Z.toarray(), B, atol=t * 1e-5)
+        np.testing.assert_allclose(ties.Z.sum(axis=1), 1.0, atol=1e-6)
+        G, M = rng.random((k, n)).astype(np.float32), rng.random((k, m))
+        for found, S in ((ties, B), (ties.rescaled(scale), B * scale)):
+            np.testing.assert_allclose(found.project(G).M, G @ S, atol=1e-3)
+            np.testing.assert_allclose(found.lift(M), M @ S.T, atol=1e-4)
+            assert found.lift(M).dtype == np.float32
+
+    def test_other_ties_stay_as_they_are(self):
+        uneven = sp.csr_array(np.array([[1.0, 0.0], [0.5, 0.5]], dtype=np.float32))
+        for B in (uneven, sp.csr_array(np.eye(2)), np.eye(2, dtype=np.float32)):
+            factor = Factored(B)
+            assert packed(factor) is factor
+
+    def test_packed_ties_change_no_cluster(self, monkeypatch):
+        views, _ = simulated(dtype=np.float32)
+        found = model().fit(views)
+        monkeypatch.setattr(landmark_problem, "pack", lambda shard: None)
+        expected = model().fit(views)
+        np.testing.assert_allclose(found.memberships_, expected.memberships_, atol=1e-3)
+        np.testing.assert_array_equal(found.labels_, expected.labels_)
 
     def test_single_and_double_agree(self, overlapping):
         views, _ = overlapping

@@ -1,20 +1,27 @@
 """Studies of very many subjects: what is done in blocks or in some of the subjects gives what all give."""
 
+import ctypes
 import json
+import subprocess
+import sys
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import viewloom as vl
+from viewloom.data import portions
 from viewloom.data.views import Views
 from viewloom.evaluation.selection import choose_k, select
 from viewloom.evaluation.selection.stability import consensus_matrix, pac, sampled_pac
 from viewloom.study import StudyError, read_study
+from viewloom.study.cohort import join, read_tables
 from viewloom.study.compute import enough_memory, jobs_within, machines, model_settings
 from viewloom.study.config.schema import Compute
-from viewloom.study.preparation import portions
 from viewloom.study.preparation.fitted import Plan, Preparation
 from viewloom.study.run import computations, design, predict, run_study, sampled
 from viewloom.study.run.computations import standardised_product
@@ -53,6 +60,75 @@ def test_preparation_by_portions(monkeypatch, plan):
     assert found.blocks[0].dtype == np.float32
     for one, other in zip(found.blocks, expected.blocks, strict=True):
         assert_allclose(one, other, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_views_are_prepared_in_place(monkeypatch, dtype):
+    """The same numbers as in a copy; subjects who lose their last value, or never had one, have NaN."""
+    rng, n = np.random.default_rng(0), 60
+    X = rng.normal(size=(n, 3)).astype(dtype)
+    X[:5], X[5:9, 1:] = np.nan, np.nan
+    views = Views({"a": X, "b": rng.normal(size=(n, 2))}, allow_nan=True)
+    monkeypatch.setattr(portions, "CELLS", 30)  # ten rows
+    fitted = Preparation.fit(views, plan=Plan(standardise=True))
+    before = X.copy()
+    expected = fitted.transform(views)
+    np.testing.assert_array_equal(X, before)
+    found = fitted.transform(views, overwrite=True)
+    np.testing.assert_array_equal(found["a"], expected["a"])
+    np.testing.assert_array_equal(found.present, expected.present)
+    assert np.shares_memory(found["a"], X) == (dtype == np.float32)
+
+
+def test_joining_keeps_every_table_once(tmp_path):
+    write_study(tmp_path)
+    study = read_study(tmp_path / "study.toml")
+    tables = read_tables(study)
+    frames, ids = dict(tables.frames), tables.ids
+    data = join(study, tables)
+    assert tables.frames == {}
+    assert list(data.views.ids) == list(ids)
+    for name, frame in frames.items():
+        there = data.views.present[:, data.views.index(name)]
+        assert list(data.views.feature_names[name]) == list(frame.columns)
+        X = data.views[name]
+        assert sp.issparse(X) or (X.flags.c_contiguous and X.flags.writeable)
+        X = X.toarray() if sp.issparse(X) else X
+        np.testing.assert_array_equal(X[there], frame.reindex(ids[there]).to_numpy())
+
+
+def test_preparation_uses_one_thread(tmp_path, monkeypatch):
+    """Products of a few columns would wait for other threads, a hundred times as long on a busy machine."""
+    counts, module = [], import_module("viewloom.study.check")
+    write_study(tmp_path)
+
+    def spied(*arguments, **options):
+        counts.extend(library["num_threads"] for library in threadpool_info())
+        return read_tables(*arguments, **options)
+
+    monkeypatch.setattr(module, "read_tables", spied)
+    with threadpool_limits(2):
+        assert module.examine(read_study(tmp_path / "study.toml"))[1] is not None
+    assert set(counts) == {1}
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library")
+def test_freed_memory_is_returned():
+    code = """
+import numpy as np, psutil
+from viewloom.runtime.memory import return_freed_memory
+def size(): return psutil.Process().memory_info().rss / 2**20
+kept, lost = [], []
+for _ in range(4000):
+    lost.append(np.ones(8000))  # 64 kB, from the heap
+    kept.append(np.ones(10))
+lost.clear()
+before = size()
+return_freed_memory()
+print(before - size())
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(found.stdout) > 150  # of 244 MiB
 
 
 def test_importance_in_chunks(monkeypatch):

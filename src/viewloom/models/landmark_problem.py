@@ -20,6 +20,7 @@ from viewloom.data.views import Views
 from viewloom.kernels.geometry import CrossGeometry
 from viewloom.kernels.graphs import Laplacian
 from viewloom.kernels.operators import Factored, Moments, scaled
+from viewloom.kernels.ties import PackedTies, packed
 from viewloom.models.problem import FittedView, NewSamples, Problem
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import Rows
@@ -45,6 +46,7 @@ class Builder:
         """The rows of a block, tied to the landmarks, with memberships predicted by their model."""
         samples = self.landmarks.new_samples(align(views, self.names, self.features))
         shard = tied(self.landmarks, samples, self.project, self.rho)
+        pack(shard)
         k, dtype = self.codebooks[0].A.shape[0], shard.blocks[0].kernel.Z.dtype
         shard.start(np.full((k, samples.n), 1.0 / k, dtype=dtype))
         seen = replace(shard, blocks=[replace(shard.blocks[a], laplacian=None) for a in samples.rows])
@@ -96,6 +98,13 @@ def _width(operator: Any) -> int:
     return int(operator.Z.shape[1])
 
 
+def pack(shard: Shard) -> None:
+    """Store the ties of samples in single precision in half of their memory."""
+    for block in shard.blocks:
+        if block.laplacian is not None:
+            block.laplacian = replace(block.laplacian, adjacency=packed(block.laplacian.adjacency))
+
+
 def tie_sums(shard: Shard) -> list[Array]:
     """Sums of the ties of samples to each landmark, for every view that has a graph."""
     return [
@@ -115,9 +124,14 @@ def rescale(shard: Shard, scales: Sequence[Array | None]) -> None:
     """Scale ties ``B`` to ``B Lambda^-1/2``."""
     for block, scale in zip(shard.blocks, scales, strict=True):
         if block.laplacian is not None and scale is not None:
-            B = block.laplacian.adjacency.Z
-            weighted = scaled(B, np.ones(B.shape[0], dtype=B.dtype), scale.astype(B.dtype))
-            block.laplacian = replace(block.laplacian, adjacency=Factored(weighted))
+            block.laplacian = replace(block.laplacian, adjacency=_rescaled(block.laplacian.adjacency, scale))
+
+
+def _rescaled(ties: Factored | PackedTies, scale: Array) -> Factored | PackedTies:
+    if isinstance(ties, PackedTies):
+        return ties.rescaled(scale)
+    B = ties.Z
+    return Factored(scaled(B, np.ones(B.shape[0], dtype=B.dtype), scale.astype(B.dtype)))
 
 
 def rescaled_moments(shard: Shard, scales: Sequence[Array | None]) -> list[Moments]:

@@ -26,6 +26,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from viewloom.data.row_sources import Blocks, StoredRows, is_lazy
+from viewloom.kernels.ties import PackedTies
 from viewloom.runtime.errors import InputError, MissingPackageError, WorkerError
 from viewloom.runtime.threads import one_blas_thread, one_openmp_thread
 from viewloom.solver.shard import Shard
@@ -351,9 +352,14 @@ def bytes_per_row(make: Make, blocks: Blocks) -> float:
     for block in shard.blocks:
         total += _row_bytes(block.kernel.Z) + k * itemsize
         if block.laplacian is not None:
-            total += _row_bytes(block.laplacian.adjacency.Z) + itemsize
+            total += _tie_bytes(block.laplacian.adjacency) + itemsize
     sent = [not isinstance(part, StoredRows) for part in blocks.parts(0, stop)]
     return total + sum(_row_bytes(X) for X, there in zip(views.blocks, sent, strict=True) if there)
+
+
+def _tie_bytes(ties: Any) -> float:
+    packed = isinstance(ties, PackedTies)
+    return ties.nbytes / max(ties.size, 1) if packed else _row_bytes(ties.Z)
 
 
 def _row_bytes(X: Any) -> float:

@@ -13,6 +13,8 @@ from viewloom.clinical.survival import check_follow_up
 from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
+from viewloom.runtime.memory import return_freed_memory
+from viewloom.runtime.threads import one_thread
 from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.compute import model_settings
 from viewloom.study.config.schema import Study
@@ -155,12 +157,19 @@ def examine(study: Study) -> tuple[Check, Prepared | None]:
     prepared : Prepared or None
         None where there are problems.
     """
+    with one_thread():  # products of a few columns at a time
+        found, ready = _examined(study)
+    return_freed_memory()
+    return found, ready
+
+
+def _examined(study: Study) -> tuple[Check, Prepared | None]:
     before = input_hashes(study)
     tables = read_tables(study)
     found, notes = describe(study, tables), tables.notes
+    return_freed_memory()
     try:
         everyone = join(study, tables)
-        del tables  # as large as the views
         check_unchanged(before, everyone.inputs)
         ready = _prepared(study, everyone)
         later = read_followup(study, ready.data, ready.preparation)
@@ -176,9 +185,10 @@ def _prepared(study: Study, everyone: StudyData) -> Prepared:
     plan, clustered = Plan(**study.plan), everyone.clustered
     fitted = Preparation.fit(everyone.views, everyone.participants, plan, clustered)
     preparation = fitted.with_variants(everyone.variants)
-    together = preparation.transform(everyone.views, everyone.participants)
-    rows = np.ones(len(together), dtype=bool) if clustered is None else clustered
+    rows = np.ones(len(everyone.views), dtype=bool) if clustered is None else clustered
     alone = bool(rows.all())  # nobody is reference
+    once = alone and not preparation.severity  # the views as read are not used again
+    together = preparation.transform(everyone.views, everyone.participants, overwrite=once)
     data, views = (everyone, together) if alone else (everyone.of(rows), together[rows])
     try:
         KernelMultiviewNMF(**model_settings(study, len(views))).check_input(views)

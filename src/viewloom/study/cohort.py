@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from viewloom.data.naming import name_text
 from viewloom.data.views import Views
 from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
@@ -107,27 +109,36 @@ def load(
 
 
 def join(study: Study, tables: Tables) -> StudyData:
-    """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible."""
+    """Join all tables of a study to views with one row per subject; `StudyError` if that is not possible.
+
+    The frames are taken out of `tables`, since those of very many subjects are not to be kept twice.
+    """
     if tables.problems:
         raise StudyError(*tables.problems)
     ids, people = tables.ids, tables.participants
-    frames = {name: in_rows(frame, ids) for name, frame in tables.frames.items()}
-    views = with_sparse(Views(frames, ids=ids, allow_nan=True), tables.frames, ids)
-    chosen = None if tables.selection is None else among(ids, tables.selection.of(CLUSTERED))
-    people = None if people is None else people.reindex(ids)
     found = {name: frame.attrs.get(ATTACHED) for name, frame in tables.frames.items()}
     variants = {name: panel for name, panel in found.items() if panel is not None}
+    views = _joined(tables.frames, ids)
+    chosen = None if tables.selection is None else among(ids, tables.selection.of(CLUSTERED))
+    people = None if people is None else people.reindex(ids)
     return StudyData(views, people, tables.notes, input_hashes(study), chosen, variants)
 
 
-def with_sparse(views: Views, frames: Mapping[str, pd.DataFrame], ids: pd.Index) -> Views:
-    """Views that know which subjects have each sparse view, and its features."""
-    present, features = views.present.copy(), dict(views.feature_names)
-    for a, name in enumerate(views.names):
-        if is_sparse(frames[name]):
-            present[:, a] = among(ids, frames[name].index)
-            features[name] = np.asarray([str(column) for column in frames[name].columns], dtype=object)
-    return views.replaced(present=present, feature_names=features)
+def _joined(frames: dict[str, pd.DataFrame], ids: pd.Index) -> Views:
+    """Views with one row per id; every frame is deleted once its rows are in order."""
+    placed, present, features = dict[str, Any](), dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for name in list(frames):
+        frame = frames.pop(name)
+        placed[name] = in_rows(frame, ids)
+        if not isinstance(placed[name], pd.DataFrame):  # a matrix has no names of features
+            features[name] = np.asarray([name_text(column) for column in frame.columns], dtype=object)
+        if is_sparse(frame):  # zeros do not tell who has the view
+            present[name] = among(ids, frame.index)
+    views = Views(placed, ids=ids, allow_nan=True)
+    there = views.present.copy()
+    for name, seen in present.items():
+        there[:, views.index(name)] = seen
+    return views.replaced(present=there, feature_names={**views.feature_names, **features})
 
 
 def read_tables(

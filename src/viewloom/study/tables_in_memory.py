@@ -14,6 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from viewloom.data.mixed import coded
+from viewloom.data.portions import row_portions
 
 Array = np.ndarray
 
@@ -85,9 +86,23 @@ def has_value(frame: pd.DataFrame) -> Array:
 
 
 def in_rows(frame: pd.DataFrame, ids: pd.Index) -> Any:
-    """A table, or the matrix of a sparse one, with one row per id: NaN, or empty, where it has none."""
-    if not is_sparse(frame):
+    """The matrix of a table, or the table if it has levels, with one row per id.
+
+    Where the table has no row, that of the result is NaN, or empty if it is sparse.
+    """
+    if numeric_columns(frame) is not frame:
         return frame.reindex(ids)
     at = frame.index.get_indexer(ids)
+    if not is_sparse(frame):
+        return _rows_at(values_of(frame), at)
     X = sp.vstack([matrix_of(frame), sp.csr_array((1, frame.shape[1]), dtype=np.float32)], format="csr")
     return X[np.where(at >= 0, at, len(frame))]
+
+
+def _rows_at(X: Array, at: Array) -> Array:
+    """Rows of a matrix at these positions, NaN where they are negative; consecutive in memory."""
+    found = np.full((len(at), X.shape[1]), np.nan, dtype=X.dtype)
+    for part in row_portions(found.shape):  # or all rows would be copied once more
+        seen = at[part] >= 0
+        found[part][seen] = X[at[part][seen]]
+    return found

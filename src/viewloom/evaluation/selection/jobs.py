@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from viewloom.data.views import Views
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.files import atomic_write, special
+from viewloom.runtime.memory import return_freed_memory
 from viewloom.runtime.threads import one_thread
 from viewloom.runtime.workers import explain_lost_processes, watched
 
@@ -115,11 +116,14 @@ class Jobs:
                 if self.checkpoint is not None:
                     self.checkpoint.save(self.records)
                 self.tick(1)
+        return_freed_memory()
 
 
 def _named(name: str, function: Callable[..., Record], arguments: Sequence[Any]) -> tuple[str, Record]:
     with quiet():
-        return name, function(*arguments)
+        record = function(*arguments)
+    return_freed_memory()  # a process waits for its next unit with what the last one has left
+    return name, record
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from viewloom.data.portions import column_portions
 from viewloom.study.errors import StudyError
-from viewloom.study.preparation.portions import column_portions
 
 Array = np.ndarray
 TINY = 1e-10  # a spread below this share of the values is rounding

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from viewloom.data.alignment import align
 from viewloom.data.mixed import MixedBlock
 from viewloom.data.naming import listed
+from viewloom.data.portions import row_portions
 from viewloom.data.views import Views
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Count, Note, count_note
@@ -27,7 +28,6 @@ from viewloom.study.preparation.covariates import Covariates, labels_of
 from viewloom.study.preparation.mixed_view import MixedView, fit_mixed, restored_mixed
 from viewloom.study.preparation.normative import check_enough, check_estimable, reference_subjects
 from viewloom.study.preparation.plan import Plan
-from viewloom.study.preparation.portions import row_portions
 from viewloom.study.preparation.severity import Severity, fit_severity
 from viewloom.study.preparation.steps import NOWHERE, Asked, People
 from viewloom.study.preparation.view_steps import PreparedView, fit_steps, naming, restored_view
@@ -168,12 +168,15 @@ class Preparation:
         """The same preparation, which leaves severity in the views."""
         return replace(self, severity=())
 
-    def transform(self, views: Views, participants: pd.DataFrame | None = None) -> Views:
+    def transform(
+        self, views: Views, participants: pd.DataFrame | None = None, *, overwrite: bool = False
+    ) -> Views:
         """Apply the steps: the views have no NaN in observed rows, and the same ids.
 
-        A subject without a value in the columns that are kept of a view lacks the view in the result.
+        A subject without a value in the columns that are kept of a view lacks the view in the result. With
+        `overwrite`, large views may be changed in place, so that they are not in memory twice.
         """
-        return self._transformed(views, participants)[0]
+        return self._transformed(views, participants, overwrite)[0]
 
     def remarks(self, views: Views, participants: pd.DataFrame | None = None) -> list[Note]:
         """Notes on what `transform` imputes or leaves unchanged for these subjects."""
@@ -226,7 +229,9 @@ class Preparation:
             ),
         )
 
-    def _transformed(self, views: Views, participants: pd.DataFrame | None) -> tuple[Views, list[Note]]:
+    def _transformed(
+        self, views: Views, participants: pd.DataFrame | None, overwrite: bool = False
+    ) -> tuple[Views, list[Note]]:
         views, notes = self._aligned(views)
         people, lacking = self._people(views, _matched(participants, views))
         notes += lacking
@@ -241,7 +246,7 @@ class Preparation:
                 notes += [note.about(f"View {view.name!r}") for note in changed]
                 blocks[a], kept = X.scattered(rows[left], len(views)), rows[left]
             else:
-                blocks[a], kept = _prepared(view, _dense(blocks[a]), rows, people)
+                blocks[a], kept = _prepared(view, _dense(blocks[a]), rows, people, overwrite)
             present[:, a] = False
             present[kept, a] = True
             lost = len(rows) - len(kept)
@@ -439,13 +444,17 @@ def _dense(X: Any) -> Array:
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
-def _prepared(view: PreparedView, X: Array, rows: Array, people: People) -> tuple[Array, Array]:
+def _prepared(
+    view: PreparedView, X: Array, rows: Array, people: People, overwrite: bool
+) -> tuple[Array, Array]:
     """A block after all steps, NaN in other rows than these, and the rows that have a value then."""
-    full = np.full((len(X), len(view.features_out)), np.nan, dtype=X.dtype)
-    kept = [np.empty(0, dtype=int)]
+    shape, kept = (len(X), len(view.features_out)), [np.empty(0, dtype=int)]
     alone = X.dtype != np.float32 or people.control.any()  # effects of new sites need all of their rows
+    same = overwrite and not alone and shape == X.shape and X.flags.writeable
+    full = X if same else np.full(shape, np.nan, dtype=X.dtype)
     for part in [slice(0, len(rows))] if alone else row_portions((len(rows), X.shape[1])):
         ready, left = view.apply(X[rows[part]].astype(np.float64), people[rows[part]])
+        full[rows[part]] = np.nan
         kept.append(rows[part][left])
         full[kept[-1]] = ready
     return full, np.concatenate(kept)

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.impute import KNNImputer
 
 from viewloom.data.naming import listed
+from viewloom.data.portions import column_portions
 from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.preparation.combat import Combat, adapt_combat, apply_combat, fit_combat
 from viewloom.study.preparation.normative import Norm, check_enough, fit_norm, reference_subjects
 from viewloom.study.preparation.plan import Plan
-from viewloom.study.preparation.portions import column_portions
 from viewloom.study.wording import counted
 
 Array = np.ndarray

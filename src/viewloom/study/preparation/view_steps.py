@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from viewloom.data.portions import row_portions
 from viewloom.study.errors import Message, StudyError
 from viewloom.study.notes import Note
 from viewloom.study.preparation.plan import Plan
-from viewloom.study.preparation.portions import row_portions
 from viewloom.study.preparation.steps import STEPS, Asked, Keep, People, Step
 from viewloom.study.readers.genotypes.panel import Panel
 

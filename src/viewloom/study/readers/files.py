@@ -28,7 +28,7 @@ from viewloom.study.readers.text import (
 )
 
 Given = Mapping[str, Any]
-LARGE_TEXT, LARGE_CELLS = 2**27, 2**25  # bytes of text, and cells of Parquet, from which blocks are read
+LARGE_TEXT, LARGE_CELLS = 2**27, 2**24  # bytes of text, and cells of Parquet, from which blocks are read
 LEVELS = ("with value labels read as their codes", "with value labels read as their labels")
 
 

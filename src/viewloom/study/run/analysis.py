@@ -19,6 +19,7 @@ from viewloom.evaluation.selection.jobs import fingerprint
 from viewloom.models import persistence
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.files import PRIVATE
+from viewloom.runtime.memory import return_freed_memory
 from viewloom.runtime.progress import announce, progress_bar, tell
 from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
@@ -130,6 +131,7 @@ def analyse(
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
     with progress_bar("Fitting the model", 1, progress):
         model, notes = _clustered(ready, stages)
+    return_freed_memory()  # of factors and ties
     tell(_sizes(model))
     followed = follow(ready.later, model, ready.views, ready.data, Roles.of(study).outcomes)
     left_out = _left_out(model, ready, stages) if study.cluster.leave == "site" else None
