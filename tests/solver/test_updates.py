@@ -8,6 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from viewloom.runtime.errors import InputError
+from viewloom.solver import updates
 from viewloom.solver.updates import (
     Memberships,
     Quadratic,
@@ -56,6 +57,16 @@ class TestProjection:
         np.testing.assert_allclose(G.sum(axis=0), 1.0, atol=1e-9)
         np.testing.assert_allclose(project_simplex(G), G, atol=1e-9)
 
+    @pytest.mark.parametrize("k", [2, 5, 12, 20])
+    @pytest.mark.parametrize("n", [3, 900])
+    def test_several_matrices_and_any_guess_give_the_same(self, k, n):
+        rng = np.random.default_rng(k)
+        V = rng.standard_normal((2, k, n))
+        expected = np.stack([project_simplex(v) for v in V])
+        others = np.stack([random_memberships(rng, k, n) for _ in V])
+        for near in (None, expected, others, np.roll(expected, 1, axis=1)):
+            np.testing.assert_allclose(project_simplex(V, near), expected, atol=1e-12)
+
     def test_agrees_with_a_quadratic_program(self):
         rng = np.random.default_rng(0)
         for _ in range(10):
@@ -101,7 +112,6 @@ class TestP:
         C, A = update_P(membership_gram(G, rho), G @ np.eye(6), G @ G.T)
         assert np.isfinite(C).all()
         assert np.isfinite(A).all()
-
 
     def test_memberships_that_are_not_finite_are_refused(self):
         G = np.full((2, 3), 0.5)
@@ -181,6 +191,23 @@ class TestG:
             )
             alone = update_G(Memberships([start[:, part]], start[:, part]), [q], project_simplex, 10)
             np.testing.assert_allclose(alone.G[0], whole.G[0][:, part], atol=1e-14)
+
+    @pytest.mark.parametrize("missing", [False, True])
+    def test_samples_may_be_updated_in_chunks(self, monkeypatch, missing):
+        rng = np.random.default_rng(12)
+        k, n = 6, 50
+        rows = np.flatnonzero(rng.uniform(size=n) < 0.6) if missing else ALL
+        G_star = random_memberships(rng, k, n)
+        quadratics = [
+            random_quadratic(rng, k, n),
+            random_quadratic(rng, k, G_star[:, rows].shape[1], rows=rows),
+        ]
+        start = Memberships([G_star, G_star[:, rows]], G_star)
+        whole = update_G(start, quadratics, project_simplex, 10)
+        monkeypatch.setattr(updates, "CACHED", 14 * k)  # seven samples of two views
+        parts = update_G(start, quadratics, project_simplex, 10)
+        for g, h in zip([*parts.G, parts.G_star], [*whole.G, whole.G_star], strict=True):
+            np.testing.assert_allclose(g, h, atol=1e-12)
 
     def test_leaving_settled_samples_out_changes_nothing(self):
         """Half of the samples sit at a vertex that their problem keeps; some of them lack a view."""
