@@ -277,7 +277,10 @@ class TestRefusals:
                 'subject,x\na,"1,234"\nb,"2,345"\n',
                 "'x' is written with thousands separators in 2 of 2 rows; set thousands =",
             ),
-            ("subject,x\na,2021-03-14\nb,2021-03-15\n", "is a date in 2 of 2 rows; leave dates out with exclude."),
+            (
+                "subject,x\na,2021-03-14\nb,2021-03-15\n",
+                "is a date in 2 of 2 rows; leave dates out with exclude.",
+            ),
             ("subject,x\na,inf\nb,1\n", "column 'x' is infinite in 1 of 2 rows"),
             ("subject,x,y\na,,NA\nb,,\n", "no column has any value among 2 subjects: 'x', 'y';"),
             (b"PK\x03\x04rest", "is a workbook or a zip file; give its name the right end"),
