@@ -62,10 +62,11 @@ def changed(path, name, change):
     return path
 
 
-def ods(path, rows):
+def ods(path, rows, kind="application/vnd.oasis.opendocument.spreadsheet"):
     """An OpenDocument spreadsheet with the XML of these rows."""
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        if kind is not None:
+            file.writestr("mimetype", kind)
         file.writestr("META-INF/manifest.xml", "<manifest/>")
         file.writestr("content.xml", ODS.format(rows=rows))
     return path
@@ -304,6 +305,12 @@ class TestOtherPrograms:
         path = ods(path, "".join([*rows, odf_row("z", "#DIV/0!", 1.0), odf_row("w", 1.0, 1.0)]))
         assert "a spreadsheet error in 1 of 4 rows" in complaint(path)
 
+    def test_ods_of_google(self, tmp_path):
+        """It has no part that says that it is a spreadsheet."""
+        rows = [odf_row("id", "a", "b"), odf_row("x", 1.5, 2.0), odf_row("y", 2.5, 3.0)]
+        path = ods(tmp_path / "t.ods", "".join(rows), kind=None)
+        assert_array_equal(read_table(path, id="id"), [[1.5, 2], [2.5, 3]])
+
     @pytest.mark.parametrize("shown", ["#DIV/0!", "#NAME?", "Err:502"])
     @pytest.mark.parametrize("remark", ["", "<office:annotation><text:p>why</text:p></office:annotation>"])
     def test_errors_in_ods_that_excel_wrote(self, tmp_path, shown, remark):
@@ -369,6 +376,15 @@ class TestRefused:
             lambda text: text.replace("<workbook", entity + "<workbook", 1),
         )
         assert "declares XML entities" in complaint(path)
+
+    def test_a_document_type_without_entities(self, tmp_path):
+        """OpenOffice writes it where a spreadsheet has macros."""
+        path = ods(tmp_path / "t.ods", odf_row("id", "a") + odf_row("x", 1.5) + odf_row("y", 2.5))
+        with zipfile.ZipFile(path, "a") as file:
+            file.writestr(
+                "Basic/script-lc.xml", '<!DOCTYPE library PUBLIC "-//O//DTD 1.0//EN" "l.dtd"><library/>'
+            )
+        assert_array_equal(read_table(path, id="id")["a"], [1.5, 2.5])
 
     def test_a_cell_far_away(self, path):
         part = "xl/worksheets/sheet1.xml"

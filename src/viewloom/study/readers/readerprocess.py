@@ -33,6 +33,7 @@ OLD_MISSING = 2.0**333
 FIRST_DAY = datetime.date(1960, 1, 1)
 BLOCK = 2000  # rows that are sent at a time
 PROPERTIES = re.compile(rb"<(?:\w+:)?workbookPr\b[^>]*>")
+OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.spreadsheet"
 LENGTH = 8  # bytes of the length of an answer
 
 
@@ -109,7 +110,7 @@ class Book:
 
     def __init__(self, path: str) -> None:
         opened = import_module("python_calamine").CalamineWorkbook
-        content = with_one_epoch(path)
+        content = repaired(path)
         self.book = opened.from_path(path) if content is None else opened.from_filelike(content)
 
     def names(self) -> dict[str, Any]:
@@ -136,23 +137,32 @@ class Book:
             yield []
 
 
-def with_one_epoch(path: str) -> IO[bytes] | None:
-    """A workbook with dates since 1904, if the library would take them for dates since 1900; else None.
+def repaired(path: str) -> IO[bytes] | None:
+    """A workbook as the library needs it, or None if it is so already.
 
-    The property ``date1904`` is in the first element ``workbookPr``. The library believes the last one, and
-    Excel writes others, as extensions. They are given another name.
+    Dates: the property ``date1904`` is in the first element ``workbookPr``. The library believes the last
+    one, and Excel writes others, as extensions. They are given another name.
+
+    OpenDocument: Google writes no part ``mimetype``, without which the library refuses the file.
     """
     with open(path, "rb") as file:
         if file.read(2) != b"PK":  # .xls
             return None
     with zipfile.ZipFile(path) as book:
-        names = [name for name in book.namelist() if name.lower().endswith("workbook.xml")]
-        changed = {name: text for name in names if (text := _with_one_property(book.read(name))) is not None}
+        parts = book.namelist()
+        changed = {
+            name: text
+            for name in parts
+            if name.lower().endswith("workbook.xml")
+            and (text := _with_one_property(book.read(name))) is not None
+        }
+        if "content.xml" in parts and "mimetype" not in parts:
+            changed["mimetype"] = OPEN_DOCUMENT
         if not changed:
             return None
         made = io.BytesIO()
         with zipfile.ZipFile(made, "w") as copy:
-            for name in book.namelist():
+            for name in dict.fromkeys([*changed, *parts]):
                 copy.writestr(name, changed.get(name) or book.read(name))
     made.seek(0)
     return made

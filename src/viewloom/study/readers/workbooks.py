@@ -30,6 +30,7 @@ ERROR = re.compile(
     rb"(?:(?!</(?:\w+:)?c>).)*?<(?:\w+:)?v>([^<]{1,20})</",
     re.DOTALL,
 )
+DECLARES = re.compile(rb"<!DOCTYPE[^>]*\[")  # OpenOffice writes others, without declarations
 SHOWN_ERROR = re.compile(r"#(?:DIV/0!|N/A|NAME\?|NULL!|NUM!|REF!|VALUE!)|Err:\d{3}")
 QUOTES = (ord('"'), ord("'"))
 MOST_ROWS = 10**7
@@ -71,7 +72,7 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile) -> None:
     for info in inside:
         if info.filename.lower().endswith((".xml", ".rels")):
             head = next(_parts(path, archive, info), b"")
-            if b"<!DOCTYPE" in head[: 1 << 12] or b"<!ENTITY" in head:
+            if DECLARES.search(head[: 1 << 12]) or b"<!ENTITY" in head:
                 raise StudyError(
                     f"{path.name}: declares XML entities, which workbooks do not need; save it again."
                 )
