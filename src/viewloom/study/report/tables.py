@@ -348,7 +348,10 @@ PAIRS = (
     "and is positive where the first cluster has higher values; Cramer's V ranges from 0 to 1. p (Holm) is p "
     "corrected for the number of pairs. A dash: not shown, since a small number could be derived from it."
 )
-PROFILE = "Mean (standard deviation), median, or number (share of the cluster)."
+PROFILE = (
+    "Mean (standard deviation), median, or number (share of the cluster). A mean has no standard deviation "
+    "where small numbers could be derived from it."
+)
 CONVERSION = (
     "Subjects with a known time and event. The median is the first of a few round times by which half had "
     "the event; none where fewer had it, too few subjects remain at that time to show, or the cluster has no "
