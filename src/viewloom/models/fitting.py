@@ -37,6 +37,7 @@ from viewloom.models.landmark_problem import (
 )
 from viewloom.models.problem import Problem, codebooks
 from viewloom.models.scaling import fit_scalers, mixable
+from viewloom.runtime.memory import return_freed_memory
 from viewloom.runtime.progress import progress_bar, with_progress
 from viewloom.runtime.threads import threads_for
 from viewloom.runtime.user_warnings import warn_user
@@ -244,7 +245,8 @@ def solve_by_landmarks(
     with progress_bar("Iterations, at most", p.max_iter, p.verbose == 1) as advance:
         result = solve(team, constants, with_progress(_reporter(p), advance))
     found = team.each(memberships)
-    del team  # frees the memory of factors and ties
+    del team  # factors and ties
+    return_freed_memory()  # or the results would come on top of them
     mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
     after = broadcast(result.sums, result.beta, constants)
     return Tied(landmarks, scales, mixed), Solution.of(result, found, after, loss_range(constants, moments))

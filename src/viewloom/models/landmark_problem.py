@@ -22,6 +22,7 @@ from viewloom.kernels.graphs import Laplacian
 from viewloom.kernels.operators import Factored, Moments, scaled
 from viewloom.kernels.ties import PackedTies, packed
 from viewloom.models.problem import FittedView, NewSamples, Problem
+from viewloom.runtime.memory import return_freed_memory
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import Rows
 
@@ -54,6 +55,7 @@ class Builder:
         for _ in range(START_ROUNDS):
             seen.move(message, START_STEPS)
         shard.start(seen.G_star)
+        return_freed_memory()  # of distances to landmarks, in between what is kept
         return shard
 
 
