@@ -54,7 +54,7 @@ def assert_silent(result):
 
 @pytest.mark.parametrize(
     ("command", "case"),
-    [*(("fit", case) for case in BAD), *((name, "text among numbers") for name in COMMANDS)],
+    [*(("fit", case) for case in BAD), *((name, "text instead of numbers") for name in COMMANDS)],
 )
 def test_bad_input_with_debug(folder, viewloom, fitted_run, command, case):
     plant(folder)

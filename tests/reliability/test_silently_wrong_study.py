@@ -371,10 +371,6 @@ class TestNewSubjects:
         assert "cdrsb" in load(described, training=False, needed=needed).views.feature_names["vbm"]
 
 
-def replaced(column, value, file="vbm.csv"):
-    return lambda folder: change(folder, file, lambda f: f.astype({column: object}).assign(**{column: value}))
-
-
 def cell(column, value):
     """One cell of the table of the first view is something else."""
     return lambda folder: change(folder, "vbm.csv", lambda f: f.assign(**{column: [value, *f[column][1:]]}))
@@ -473,7 +469,12 @@ BROKEN = {  # what fit would refuse, and what it says
     "settings that do not go together": (said('membership = "nonnegative"'), "pass sharpness=0"),
     "more clusters than subjects": (said("n_clusters = 50"), "too few for 50 clusters"),
     "too little variation": (only_two(lambda x: 1e-70 * x), "varies by less than"),
-    "text": (replaced("LInsula", "planted-secret"), "'LInsula' is not a number"),
+    "text": (
+        lambda folder: change(
+            folder, "vbm.csv", lambda f: f.assign(LInsula=[f"planted-secret {i}" for i in range(len(f))])
+        ),
+        "'LInsula' is not a number",
+    ),
     "one column": (
         lambda folder: setting(folder, '"vbm.csv"', '"vbm.csv"\ncolumns = ["LInsula"]'),
         "a single column 'LInsula'",
@@ -489,6 +490,13 @@ BROKEN = {  # what fit would refuse, and what it says
         "no rows",
     ),
 }
+
+
+def test_text_that_is_the_same_for_all_is_left_out_and_said(folder, viewloom):
+    change(folder, "vbm.csv", lambda f: f.assign(LInsula="a word"))
+    done = viewloom("fit", folder / "study.toml")
+    assert done.exit_code == 0, done.stderr
+    assert "View 'vbm': 1 column with a single value left out: 'LInsula'" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize("case", BROKEN)

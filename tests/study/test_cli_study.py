@@ -107,8 +107,8 @@ BAD = {
         setting('path = "vbm.csv"', 'path = "vbm.csv"\ndelimiter = ";"'),
         ["vbm.csv", "leave delimiter out"],
     ),
-    "text among numbers": (
-        changed("vbm.csv", lambda f: f.astype(object).assign(RHippocampus="planted-secret")),
+    "text instead of numbers": (
+        changed("vbm.csv", lambda f: f.assign(RHippocampus=[f"planted-secret {i}" for i in range(len(f))])),
         ["vbm.csv", "'RHippocampus'", "missing_codes"],
     ),
     "duplicated ids": (

@@ -184,7 +184,7 @@ def test_sparse_tables_like_dense_ones():
     ids = pd.Index([f"s{i}" for i in range(9)])
     dense, sparse = pd.DataFrame(X, ids, list("abcd")), sparse_frame(X, ids, list("abcd"))
     order = pd.Index(["s3", "nobody", "s0"])
-    assert_array_equal(in_rows(sparse, order).toarray(), in_rows(dense, order).fillna(0).to_numpy())
+    assert_array_equal(in_rows(sparse, order).toarray(), np.nan_to_num(in_rows(dense, order)))
     assert_array_equal(matrix_of(with_rows(sparse, X[:, 0] > 0)).toarray(), X[X[:, 0] > 0])
     assert (missing_cells(sparse), has_value(sparse).all()) == (0, True)
 

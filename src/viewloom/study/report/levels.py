@@ -21,7 +21,7 @@ MOST_LEVELLED = 100  # features with levels of a view that a report lists
 
 
 def described_levels(results: Results, view: str) -> pd.DataFrame:
-    """Counts of the levels of a view's features in clusters, small ones hidden; empty for views of numbers.
+    """Counts of the levels of a view's features in clusters, small ones hidden; empty where all are numbers.
 
     Of the subjects who have the view, after the preparation. Indexed by feature and level, with one column
     per cluster and ``all``.
@@ -32,6 +32,8 @@ def described_levels(results: Results, view: str) -> pd.DataFrame:
         return pd.DataFrame()
     ranked = [str(name) for name in results.importance[view]["feature"]]
     chosen = [name for name in ranked if levels_of(block, name) is not None][:MOST_LEVELLED]
+    if not chosen:  # columns with levels may all have been left out
+        return pd.DataFrame()
     frame = pd.DataFrame({name: _labels(block, rows, name) for name in chosen})
     labels = results.model.labels_[rows]
     found = described(labels, frame, categorical=chosen, min_cell=results.min_cell)[1:]
