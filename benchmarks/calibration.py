@@ -41,6 +41,7 @@ from viewloom.evaluation.selection.evidence import (
     judged_estimator,
     labels_of,
     least_z,
+    loss_within,
     subsamples,
     weighed,
 )
@@ -187,14 +188,14 @@ def of_data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -
         if sum(agreement) + pairs - len(agreement) < LEAST_STABILITY * pairs:  # if all others were 1
             return None
     unused = {"pac": np.nan, "held_out": [np.nan], "prediction_strength": [np.nan]}
-    return {"stability": agreement, "loss": [fitted.objective_ for fitted in models], **unused}
+    return {"stability": agreement, "loss": [loss_within(fitted) for fitted in models], **unused}
 
 
 def out_of_reach(loss: float, twins: list[float], n: int, level: float) -> bool:
     """Whether the data cannot be clearly tighter than n twins, whatever those are that are not made yet.
 
-    Let x be the logarithms of the losses of twins relative to that of the data, S and Q the sums of the
-    known x and x^2, and r the number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives
+    Let x be the shares of the losses of twins that the data save, S and Q the sums of the known x and x^2,
+    and r the number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives
     ``z^2 = A (n - 1) / (n (n - A))``, which must exceed that of `least_z`: A must exceed A_0. For any sum, A
     is largest where the unknown x are equal, so that the largest mean of x is at the larger root c of
     ``(S + r c)^2 = A_0 (Q + r c^2)``. It must exceed what `LEAST_GAP` asks for.
@@ -204,16 +205,16 @@ def out_of_reach(loss: float, twins: list[float], n: int, level: float) -> bool:
     >>> out_of_reach(1.0, [1.1, 1.11], 10, 0.01)  # clearly above, but not by enough
     True
     """
-    x, needed = np.log(np.array(twins) / loss), -np.log1p(-LEAST_GAP)
+    x = 1.0 - loss / np.array(twins)
     S, Q, r = float(x.sum()), float((x**2).sum()), n - len(x)
     least = least_z(n, level) ** 2
     A = n**2 * least / (n - 1 + n * least)
     if r >= A:
         return False
     if r == 0:
-        return n * needed >= S or S**2 <= A * Q
+        return n * LEAST_GAP >= S or S**2 <= A * Q
     root = r * A * (S**2 + r * Q - A * Q)
-    return root < 0.0 or S + (S * r + np.sqrt(root)) / (A - r) <= n * needed
+    return root < 0.0 or S + (S * r + np.sqrt(root)) / (A - r) <= n * LEAST_GAP
 
 
 RULES = {"fit": by_fit, "choose_k": by_number}

@@ -33,7 +33,7 @@ from sklearn.metrics import adjusted_rand_score
 from survival_scores import c_index, held_out_c_index, survival_scores
 
 import viewloom as vl
-from viewloom.evaluation.selection.evidence import beside_losses
+from viewloom.evaluation.selection.evidence import saved
 from viewloom.kernels import shared_graph, votes
 
 N, K = 60, 3
@@ -576,8 +576,8 @@ def test_runs_of_calibration_end_early_only_where_nothing_could_change():
         early = 0
         for _ in range(300):
             losses = np.exp(rng.uniform(0.0, 0.5) + rng.uniform(0.02, 0.3) * rng.standard_normal(n))
-            typical, z = beside_losses(1.0, losses)
-            clear = z > calibration.least_z(n, level) and 1.0 - 1.0 / typical > calibration.LEAST_GAP
+            gap, z = saved(1.0, losses)
+            clear = z > calibration.least_z(n, level) and gap > calibration.LEAST_GAP
             given_up = [calibration.out_of_reach(1.0, losses[:m].tolist(), n, level) for m in range(1, n + 1)]
             assert given_up == sorted(given_up)  # once out of reach, always
             assert bool(given_up[-1]) != bool(clear)

@@ -4,17 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler, normalize
 
 import viewloom as vl
 from viewloom.evaluation import continuum
 from viewloom.evaluation.continuum import consensus_axis
 from viewloom.evaluation.feature_tests import importance_test, permutation_p, without_view
 from viewloom.evaluation.selection import cluster_evidence
-from viewloom.evaluation.selection.evidence import weighed
+from viewloom.evaluation.selection.evidence import loss_within, weighed
 from viewloom.evaluation.selection.number import tabulate
 from viewloom.evaluation.uncertainty import Uncertainty, uncertainty
 
 QUICK = {"n_twins": 4}
+SIZES = (("a", 6), ("b", 4))
 
 
 def model(k=3, **settings):
@@ -74,21 +76,43 @@ def test_verdicts_follow_from_numbers():
 
 
 def test_a_few_twins_that_fit_badly_do_not_hide_the_others():
-    """Losses of twins are skewed, so that their standard deviation is that of the largest."""
-    losses = [0.78, 0.8, 0.81, 0.83, 0.84, 0.86, 0.88, 0.9, 1.6, 4.0]
+    """Losses of twins are skewed, even their logarithms; means and deviations are of bounded shares."""
+    losses = np.array([0.72, 0.74, 0.8, 0.8, 0.91, 1.38, 1.55, 2.34, 5.52, 10.0])
     twins = [{"stability": 0.3, "loss": loss, "separation": 0.5} for loss in losses]
-    found = weighed([{"stability": 0.98, "loss": 0.12, "separation": 0.6}, *twins])
+    found = weighed([{"stability": 0.98, "loss": 0.36, "separation": 0.6}, *twins])
     assert found.verdict == "clusters"
-    logs = np.log(losses)
-    assert found.table.loc["loss", "twins"] == pytest.approx(np.exp(logs.mean()))
-    assert found.table.loc["loss", "z"] == pytest.approx((logs.mean() - np.log(0.12)) / logs.std(ddof=1))
-    assert found.gap == pytest.approx(1.0 - 0.12 / np.exp(logs.mean()))
-    assert (np.mean(losses) - 0.12) / np.std(losses, ddof=1) < 1.5
-    data = {"stability": [0.98], "held_out": [0.1], "pac": 0.0, "prediction_strength": [0.9], "loss": [0.12]}
+    shares = 1.0 - 0.36 / losses
+    assert found.gap == pytest.approx(shares.mean())
+    assert found.table.loc["loss", "z"] == pytest.approx(shares.mean() / shares.std(ddof=1))
+    assert found.table.loc["loss", "twins"] == pytest.approx(0.36 / (1.0 - found.gap))
+    for hidden in (losses, np.log(losses) - np.log(0.36)):
+        assert hidden.mean() / hidden.std(ddof=1) < 2.0
+    data = {"stability": [0.98], "held_out": [0.1], "pac": 0.0, "prediction_strength": [0.9], "loss": [0.36]}
     records = [{"k": [5], "stability": [0.3], "loss": [loss]} for loss in losses]
     row = tabulate([5], [data], records).iloc[0]
     assert row["clear"]
     assert (row["twin_loss"], row["z"]) == pytest.approx(tuple(found.table.loc["loss", ["twins", "z"]]))
+    assert row["gap"] == pytest.approx(found.gap)
+
+
+def test_loss_is_the_share_of_variation_within_clusters():
+    """Against distances from the means of clusters in the space of a linear kernel, view by view."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    views = {name: 8.0 * rng.standard_normal((3, d))[y] + rng.standard_normal((90, d)) for name, d in SIZES}
+    views["b"][:20] = np.nan
+    found = vl.KernelMultiviewNMF(3, kernel="linear", random_state=0).fit(views)
+    shares = []
+    for name, U in zip(found.view_names_, found.view_memberships_, strict=True):
+        seen = np.isfinite(U[:, 0])
+        X, labels = views[name][seen], U[seen].argmax(axis=1)
+        assert np.allclose(U[seen].max(axis=1), 1.0)  # hard: both parts of the error are the same
+        X = normalize(StandardScaler().fit_transform(X))  # lengths of one, as `normalize` makes them
+        X -= X.mean(axis=0)
+        within = sum(((X[labels == c] - X[labels == c].mean(axis=0)) ** 2).sum() for c in range(3))
+        shares.append(within / (X**2).sum())
+    assert found.fitted_model_.results.unexplained == pytest.approx(shares, rel=1e-6)
+    assert loss_within(found) == pytest.approx(found.view_weights_ @ shares, rel=1e-6)
 
 
 def test_too_few_twins_are_refused(planted):

@@ -150,6 +150,15 @@ class Solution:
         """Cluster of each training sample."""
         return np.asarray(np.argmax(self.memberships, axis=1))
 
+    @property
+    def unexplained(self) -> Array:
+        """Share of the variation of each view that is left within clusters; 1 for a single cluster.
+
+        Where losses are not calibrated, the variation is unknown, and the errors themselves are returned.
+        """
+        sizes = np.array([np.isfinite(U[:, 0]).sum() for U in self.view_memberships])
+        return np.asarray(self.history["reconstruction"][-1] / (sizes * self.loss_range.sum(axis=0)))
+
     def reordered(self, order: Array) -> Solution:
         """The solution with cluster ``order[j]`` at position j."""
         return replace(

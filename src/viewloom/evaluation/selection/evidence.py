@@ -48,11 +48,11 @@ class ClusterEvidence:
         "clusters", "cuts" (reproducible cuts through a continuum) or "not reproducible". None where
         there is nothing to compare with.
     table : DataFrame
-        Rows ``stability`` (mean ARI between subsamples), ``loss`` (objective per sample; less is tighter)
-        and ``separation`` (mean difference of the two largest memberships); columns ``data``, ``twins``
-        (their mean), ``twins_std``, and ``z``, the difference in standard deviations of twins, positive
-        where the data are more clustered. Losses of twins are skewed: their mean is the geometric one,
-        and z that of logarithms.
+        Rows ``stability`` (mean ARI between subsamples), ``loss`` (share of the variation, in the spaces of
+        the kernels, that is left within clusters; less is tighter) and ``separation`` (mean difference of
+        the two largest memberships); columns ``data``, ``twins`` (their mean), ``twins_std``, and ``z``, the
+        difference in standard deviations of twins, positive where the data are more clustered. For losses
+        the mean is the harmonic one, and z is that of the shares of each twin's loss that the data save.
     gap : float
         Share of the twins' loss that the data save.
     n_twins : int
@@ -81,9 +81,9 @@ def cluster_evidence(
     """Compare a clustering with that of twins: data with the same margins and correlations, and no clusters.
 
     The model is fitted on subsamples of the data and of every twin. Clusters are called so if subsamples
-    agree (mean ARI of at least 0.6, and more than in twins) and if the loss is smaller than in twins: by
-    10 % of their geometric mean, and by more than one more twin would save in 1 of 100 cases. Subsamples that
-    agree without that are reproducible cuts through a continuum.
+    agree (mean ARI of at least 0.6, and more than in twins) and if less variation is left within clusters
+    than in twins: by 10 % on average, and by more than one more twin would save in 1 of 100 cases.
+    Subsamples that agree without that are reproducible cuts through a continuum.
 
     Parameters
     ----------
@@ -162,9 +162,17 @@ def measured(estimator: KernelMultiviewNMF, views: Views, parts: list[Array]) ->
         models = [clone(estimator).fit(views[rows]) for rows in parts]
     return {
         "stability": float(pairwise_ari(labels_of(models, parts, len(views))).mean()),
-        "loss": float(np.mean([model.objective_ for model in models])),
+        "loss": float(np.mean([loss_within(model) for model in models])),
         "separation": float(np.mean([separation(model.memberships_) for model in models])),
     }
+
+
+def loss_within(model: KernelMultiviewNMF) -> float:
+    """Share of the variation that is left within clusters: the mean over views, by their weights.
+
+    The objective would not do: it depends on votes of views, which differ by factors between twins.
+    """
+    return float(model.view_weights_ @ model.fitted_model_.results.unexplained)
 
 
 def weighed(records: Sequence[Mapping[str, float]]) -> ClusterEvidence:
@@ -177,9 +185,8 @@ def weighed(records: Sequence[Mapping[str, float]]) -> ClusterEvidence:
     table = pd.DataFrame({"data": pd.Series(data), "twins": values.mean(), "twins_std": values.std(ddof=1)})
     table = table.loc[list(MEASURES)]
     table["z"] = (table["data"] - table["twins"]) / np.maximum(table["twins_std"], 1e-9)
-    typical, z = beside_losses(data["loss"], values["loss"])
-    table.loc["loss", ["twins", "z"]] = typical, z
-    gap = share_saved(data["loss"], typical)
+    gap, z = saved(data["loss"], values["loss"])
+    table.loc["loss", ["twins", "z"]] = typical_loss(values["loss"]), z
     return ClusterEvidence(_verdict(table, gap, len(twins)), table, gap, len(twins))
 
 
@@ -191,23 +198,23 @@ def _verdict(table: pd.DataFrame, gap: float, n_twins: int) -> str:
     return CLUSTERS if tighter and z["stability"] > 0.0 else CUTS
 
 
-def beside_losses(loss: float, twins: Any) -> tuple[float, float]:
-    """The geometric mean of the losses of twins, and how far the data lie below it, in standard deviations.
+def saved(loss: float, twins: Any) -> tuple[float, float]:
+    """Mean share of the twins' losses that the data save, and its distance from zero in standard deviations.
 
-    Both are of logarithms: twins differ by factors, and a few that fit badly would hide all others.
+    Every twin gives a share ``1 - loss / twin``. It is at most one, so that a few twins that fit badly,
+    whose losses may be many times those of the others, neither raise the mean nor hide a difference.
 
-    >>> typical, z = beside_losses(1.0, [2.0, 4.0, 8.0])
-    >>> round(typical, 6), round(z, 6)
-    (4.0, 2.0)
+    >>> gap, z = saved(1.0, [2.0, 4.0, 8.0])
+    >>> round(gap, 3), round(z, 2)
+    (0.708, 3.7)
     """
-    logs = np.log(np.maximum(np.asarray(twins, dtype=float), TINY))
-    below = logs.mean() - np.log(max(loss, TINY))
-    return float(np.exp(logs.mean())), float(below / max(logs.std(ddof=1), 1e-9))
+    shares = 1.0 - loss / np.maximum(np.asarray(twins, dtype=float), TINY)
+    return float(shares.mean()), float(shares.mean() / max(shares.std(ddof=1), 1e-9))
 
 
-def share_saved(loss: Any, twin_loss: Any) -> Any:
-    """Share of the twins' loss that the data save."""
-    return (twin_loss - loss) / np.maximum(twin_loss, TINY)
+def typical_loss(twins: Any) -> float:
+    """The harmonic mean of losses: the data save `saved` of it."""
+    return float(scipy.stats.hmean(np.maximum(np.asarray(twins, dtype=float), TINY)))
 
 
 def least_z(n_twins: int, level: float) -> float:

@@ -24,7 +24,7 @@ HEADLINES = {
 }
 MEASURES = {
     "stability": "stability (agreement of subsamples; 1 is perfect)",
-    "loss": "loss (less is tighter)",
+    "loss": "variation left within clusters (less is tighter)",
     "separation": "separation (difference of the two largest memberships)",
 }
 
@@ -72,7 +72,8 @@ def evidence_sentence(results: Results) -> str:
 def _reason(found: ClusterEvidence, verdict: str) -> str:
     data, twins = found.table["data"], found.table["twins"]
     stable = f"agreement of subsamples {data['stability']:.2f}, in twins {twins['stability']:.2f}"
-    loss = f"the loss is {abs(found.gap):.0%} {'below' if found.gap >= 0.0 else 'above'} that of twins"
+    way = "below" if found.gap >= 0.0 else "above"
+    loss = f"variation within clusters is {abs(found.gap):.0%} {way} that of twins"
     return BECAUSE[verdict].format(stable=stable, loss=loss)
 
 
