@@ -204,3 +204,9 @@ def test_intervals_hold_the_estimate_and_say_most_only_where_they_part(planted):
     apart = pd.DataFrame({"value": [0.6, 0.4], "low": [0.55, 0.35], "high": [0.65, 0.45]}, index=["a", "b"])
     assert Uncertainty(apart, apart).largest_weight() == "a"
     assert Uncertainty(apart.assign(high=0.7), apart).largest_weight() is None
+
+
+def test_loss_of_landmarks_is_that_of_all_samples(planted):
+    """Two thirds of the samples are landmarks, so that the kernels are nearly the exact ones."""
+    exact = loss_within(model(kernel="gaussian").fit(planted[0]))
+    assert loss_within(model(kernel="gaussian", factored=55).fit(planted[0])) == pytest.approx(exact, abs=0.02)
