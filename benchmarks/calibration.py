@@ -41,7 +41,7 @@ from viewloom.evaluation.selection.evidence import (
     judged_estimator,
     labels_of,
     least_z,
-    loss_within,
+    loss_of,
     subsamples,
     weighed,
 )
@@ -99,6 +99,24 @@ def poisson(rng: np.random.Generator, n: int, d: int) -> Array:
     return rng.poisson(rng.uniform(0.5, 5.0, d), (n, d)).astype(float)
 
 
+def sigmoid_courses(rng: np.random.Generator, n: int, d: int) -> Array:
+    """Columns that change at some point of one continuum, as markers do in the course of a disease."""
+    stage, onset, speed = rng.uniform(-1.0, 1.0, (n, 1)), rng.uniform(-0.8, 0.8, d), rng.uniform(3.0, 8.0, d)
+    return 1.0 / (1.0 + np.exp(-speed * (stage - onset))) + 0.15 * rng.standard_normal((n, d))
+
+
+def curved(rng: np.random.Generator, n: int, d: int) -> Array:
+    """One cloud along a parabola."""
+    stage = rng.standard_normal((n, 1))
+    return np.hstack([stage, stage**2]) @ rng.standard_normal((2, d)) + 0.5 * rng.standard_normal((n, d))
+
+
+def funnel(rng: np.random.Generator, n: int, d: int) -> Array:
+    """One cloud that becomes wider along an axis."""
+    stage = rng.standard_normal((n, 1))
+    return stage + np.exp(0.7 * stage) * rng.standard_normal((n, d))
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
     "Gaussian": correlated,
     "one factor": one_factor,
@@ -111,6 +129,9 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
     "uniform": lambda rng, n, d: rng.uniform(size=(n, d)),
     "SNP genotypes": genotypes,
     "Poisson": poisson,
+    "sigmoid courses": sigmoid_courses,  # these three have no elliptical copula
+    "curved": curved,
+    "funnel": funnel,
 }
 
 
@@ -188,24 +209,24 @@ def of_data(model: vl.KernelMultiviewNMF, views: vl.Views, parts: list[Array]) -
         if sum(agreement) + pairs - len(agreement) < LEAST_STABILITY * pairs:  # if all others were 1
             return None
     unused = {"pac": np.nan, "held_out": [np.nan], "prediction_strength": [np.nan]}
-    return {"stability": agreement, "loss": [loss_within(fitted) for fitted in models], **unused}
+    return {"stability": agreement, "loss": [loss_of(fitted) for fitted in models], **unused}
 
 
 def out_of_reach(loss: float, twins: list[float], n: int, level: float) -> bool:
     """Whether the data cannot be clearly tighter than n twins, whatever those are that are not made yet.
 
-    Let x be the shares of the losses of twins that the data save, S and Q the sums of the known x and x^2,
+    Let x be how far the losses of twins are above that of the data, S and Q the sums of the known x and x^2,
     and r the number of unknown ones. ``A = (sum x)^2 / sum x^2`` gives
     ``z^2 = A (n - 1) / (n (n - A))``, which must exceed that of `least_z`: A must exceed A_0. For any sum, A
     is largest where the unknown x are equal, so that the largest mean of x is at the larger root c of
     ``(S + r c)^2 = A_0 (Q + r c^2)``. It must exceed what `LEAST_GAP` asks for.
 
-    >>> out_of_reach(1.0, [1.5, 0.9], 10, 0.01), out_of_reach(1.0, [1.5, 1.4], 10, 0.01)
+    >>> out_of_reach(0.1, [0.3, 0.05], 10, 0.01), out_of_reach(0.1, [0.3, 0.28], 10, 0.01)
     (True, False)
-    >>> out_of_reach(1.0, [1.1, 1.11], 10, 0.01)  # clearly above, but not by enough
+    >>> out_of_reach(0.1, [0.15, 0.151], 10, 0.01)  # clearly above, but not by enough
     True
     """
-    x = 1.0 - loss / np.array(twins)
+    x = np.array(twins) - loss
     S, Q, r = float(x.sum()), float((x**2).sum()), n - len(x)
     least = least_z(n, level) ** 2
     A = n**2 * least / (n - 1 + n * least)

@@ -33,7 +33,7 @@ from sklearn.metrics import adjusted_rand_score
 from survival_scores import c_index, held_out_c_index, survival_scores
 
 import viewloom as vl
-from viewloom.evaluation.selection.evidence import saved
+from viewloom.evaluation.selection.evidence import tighter
 from viewloom.kernels import shared_graph, votes
 
 N, K = 60, 3
@@ -575,10 +575,10 @@ def test_runs_of_calibration_end_early_only_where_nothing_could_change():
     for level, n in ((calibration.EVIDENCE_LEVEL, 10), (calibration.NUMBER_LEVEL, 20)):
         early = 0
         for _ in range(300):
-            losses = np.exp(rng.uniform(0.0, 0.5) + rng.uniform(0.02, 0.3) * rng.standard_normal(n))
-            gap, z = saved(1.0, losses)
+            losses = 0.1 + rng.uniform(0.0, 0.3) + rng.uniform(0.01, 0.1) * rng.standard_normal(n)
+            gap, z = tighter(0.1, losses)
             clear = z > calibration.least_z(n, level) and gap > calibration.LEAST_GAP
-            given_up = [calibration.out_of_reach(1.0, losses[:m].tolist(), n, level) for m in range(1, n + 1)]
+            given_up = [calibration.out_of_reach(0.1, losses[:m].tolist(), n, level) for m in range(1, n + 1)]
             assert given_up == sorted(given_up)  # once out of reach, always
             assert bool(given_up[-1]) != bool(clear)
             early += given_up[n // 2]

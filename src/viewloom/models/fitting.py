@@ -43,7 +43,7 @@ from viewloom.runtime.threads import threads_for
 from viewloom.runtime.user_warnings import warn_user
 from viewloom.solver.convergence import History
 from viewloom.solver.loop import Result, Settings, broadcast, solve
-from viewloom.solver.objective import Calibration, charge_of
+from viewloom.solver.objective import Calibration, charge_of, explained_range
 from viewloom.solver.shard import Team, ViewMessage
 from viewloom.solver.start import kernel_kmeans, random_memberships, soft_memberships
 from viewloom.solver.teams import Serial, choose_team
@@ -151,13 +151,11 @@ class Solution:
         return np.asarray(np.argmax(self.memberships, axis=1))
 
     @property
-    def unexplained(self) -> Array:
-        """Share of the variation of each view that is left within clusters; 1 for a single cluster.
-
-        Where losses are not calibrated, the variation is unknown, and the errors themselves are returned.
-        """
+    def losses(self) -> Array:
+        """Calibrated reconstruction error of each view: 0 is the least possible, 1 that of one cluster."""
         sizes = np.array([np.isfinite(U[:, 0]).sum() for U in self.view_memberships])
-        return np.asarray(self.history["reconstruction"][-1] / (sizes * self.loss_range.sum(axis=0)))
+        least, span = self.loss_range
+        return np.asarray((self.history["reconstruction"][-1] / sizes - least) / span)
 
     def reordered(self, order: Array) -> Solution:
         """The solution with cluster ``order[j]`` at position j."""
@@ -231,7 +229,7 @@ def solve_exactly(problem: Problem, p: Parameters, progress: Progress | None = N
     result, team = _best_of_starts(problem, constants, p, progress)
     G = [block.G for block in team.shards[0].blocks]
     found = codebooks(problem, G, result.message, p.sharpness)
-    return Solution.of(result, team.each(memberships), found, loss_range(constants, problem.operators))
+    return Solution.of(result, team.each(memberships), found, loss_range(problem.operators, constants, p))
 
 
 def solve_by_landmarks(
@@ -258,7 +256,9 @@ def solve_by_landmarks(
     return_freed_memory()  # or the results would come on top of them
     mixed = landmarks.n < len(sample) and mixable(view.scaler for view in landmarks.views)
     after = broadcast(result.sums, result.beta, constants)
-    return Tied(landmarks, scales, mixed), Solution.of(result, found, after, loss_range(constants, moments))
+    return Tied(landmarks, scales, mixed), Solution.of(
+        result, found, after, loss_range(moments, constants, p)
+    )
 
 
 def _solve_landmarks(sample: Views, p: Parameters, rng: np.random.RandomState) -> tuple[Problem, Solution]:
@@ -298,11 +298,14 @@ def _calibration(operators: Sequence[Any], problem: Problem, p: Parameters) -> C
     return Calibration.of(operators, p.n_clusters, charge)
 
 
-def loss_range(constants: Settings, operators: Sequence[Any]) -> Array:
+def loss_range(operators: Sequence[Any], constants: Settings, p: Parameters) -> Array:
     """Least loss of each view per sample, and the difference to the loss of a single cluster (2 x v)."""
-    calibration = constants.calibration
-    sizes = np.array([operator.size for operator in operators])
-    return np.vstack([calibration.offset / sizes, calibration.scale / sizes])
+    known = constants.calibration
+    if p.calibrate:
+        ranges = np.vstack([known.offset, known.scale])
+    else:
+        ranges = np.transpose([explained_range(operator, p.n_clusters) for operator in operators])
+    return np.asarray(ranges / [operator.size for operator in operators])
 
 
 def starts(n: int, p: Parameters, problem: Problem | None = None) -> Iterator[Array]:

@@ -28,13 +28,12 @@ VERDICTS = {
     CUTS: "reproducible cuts through a continuum",
     UNSTABLE: "not reproducible",
 }
-LEAST_GAP = 0.10  # share of the twins' loss that clusters must save
-LEVEL = 0.01  # how often one more twin may save as much
+LEAST_GAP = 0.10  # how far the calibrated loss of clusters must be below that of twins
+LEVEL = 0.01  # how often one more twin may be as tight
 LEAST_STABILITY = 0.6  # mean ARI between subsamples of what is called reproducible
 TWINS, DATA_SUBSAMPLES, TWIN_SUBSAMPLES, SHARE = 10, 6, 2, 0.8
 LEAST_TWINS = 3
 TOLERANCE = 1e-3  # of fits, of data and of twins alike
-TINY = float(np.finfo(float).tiny)
 MEASURES = ("stability", "loss", "separation")
 
 
@@ -48,13 +47,12 @@ class ClusterEvidence:
         "clusters", "cuts" (reproducible cuts through a continuum) or "not reproducible". None where
         there is nothing to compare with.
     table : DataFrame
-        Rows ``stability`` (mean ARI between subsamples), ``loss`` (share of the variation, in the spaces of
-        the kernels, that is left within clusters; less is tighter) and ``separation`` (mean difference of
+        Rows ``stability`` (mean ARI between subsamples), ``loss`` (reconstruction error between 0, the least
+        possible, and 1, that of a single cluster; less is tighter) and ``separation`` (mean difference of
         the two largest memberships); columns ``data``, ``twins`` (their mean), ``twins_std``, and ``z``, the
-        difference in standard deviations of twins, positive where the data are more clustered. For losses
-        the mean is the harmonic one, and z is that of the shares of each twin's loss that the data save.
+        difference in standard deviations of twins, positive where the data are more clustered.
     gap : float
-        Share of the twins' loss that the data save.
+        How far the loss of the data is below the mean loss of twins.
     n_twins : int
     """
 
@@ -81,9 +79,10 @@ def cluster_evidence(
     """Compare a clustering with that of twins: data with the same margins and correlations, and no clusters.
 
     The model is fitted on subsamples of the data and of every twin. Clusters are called so if subsamples
-    agree (mean ARI of at least 0.6, and more than in twins) and if less variation is left within clusters
-    than in twins: by 10 % on average, and by more than one more twin would save in 1 of 100 cases.
-    Subsamples that agree without that are reproducible cuts through a continuum.
+    agree (mean ARI of at least 0.6, and more than in twins) and if they are tighter than those of twins:
+    by 0.1 of the range between the loss of a single cluster and the least possible, and by more than one more
+    twin would be in 1 of 100 cases. Subsamples that agree without that are reproducible cuts through a
+    continuum.
 
     Parameters
     ----------
@@ -162,17 +161,17 @@ def measured(estimator: KernelMultiviewNMF, views: Views, parts: list[Array]) ->
         models = [clone(estimator).fit(views[rows]) for rows in parts]
     return {
         "stability": float(pairwise_ari(labels_of(models, parts, len(views))).mean()),
-        "loss": float(np.mean([loss_within(model) for model in models])),
+        "loss": float(np.mean([loss_of(model) for model in models])),
         "separation": float(np.mean([separation(model.memberships_) for model in models])),
     }
 
 
-def loss_within(model: KernelMultiviewNMF) -> float:
-    """Share of the variation that is left within clusters: the mean over views, by their weights.
+def loss_of(model: KernelMultiviewNMF) -> float:
+    """Calibrated reconstruction error of a fit: the mean over views, by their weights.
 
     The objective would not do: it depends on votes of views, which differ by factors between twins.
     """
-    return float(model.view_weights_ @ model.fitted_model_.results.unexplained)
+    return float(model.view_weights_ @ model.fitted_model_.results.losses)
 
 
 def weighed(records: Sequence[Mapping[str, float]]) -> ClusterEvidence:
@@ -185,8 +184,7 @@ def weighed(records: Sequence[Mapping[str, float]]) -> ClusterEvidence:
     table = pd.DataFrame({"data": pd.Series(data), "twins": values.mean(), "twins_std": values.std(ddof=1)})
     table = table.loc[list(MEASURES)]
     table["z"] = (table["data"] - table["twins"]) / np.maximum(table["twins_std"], 1e-9)
-    gap, z = saved(data["loss"], values["loss"])
-    table.loc["loss", ["twins", "z"]] = typical_loss(values["loss"]), z
+    gap, table.loc["loss", "z"] = tighter(data["loss"], values["loss"])
     return ClusterEvidence(_verdict(table, gap, len(twins)), table, gap, len(twins))
 
 
@@ -194,27 +192,19 @@ def _verdict(table: pd.DataFrame, gap: float, n_twins: int) -> str:
     stable, z = table["data"], table["z"]
     if stable["stability"] < LEAST_STABILITY:
         return UNSTABLE
-    tighter = gap > LEAST_GAP and z["loss"] > least_z(n_twins, LEVEL)
-    return CLUSTERS if tighter and z["stability"] > 0.0 else CUTS
+    tight = gap > LEAST_GAP and z["loss"] > least_z(n_twins, LEVEL)
+    return CLUSTERS if tight and z["stability"] > 0.0 else CUTS
 
 
-def saved(loss: float, twins: Any) -> tuple[float, float]:
-    """Mean share of the twins' losses that the data save, and its distance from zero in standard deviations.
+def tighter(loss: float, twins: Any) -> tuple[float, float]:
+    """How far a loss is below the mean of those of twins, and the same in their standard deviations.
 
-    Every twin gives a share ``1 - loss / twin``. It is at most one, so that a few twins that fit badly,
-    whose losses may be many times those of the others, neither raise the mean nor hide a difference.
-
-    >>> gap, z = saved(1.0, [2.0, 4.0, 8.0])
-    >>> round(gap, 3), round(z, 2)
-    (0.708, 3.7)
+    >>> gap, z = tighter(0.1, [0.2, 0.3, 0.4])
+    >>> round(gap, 6), round(z, 6)
+    (0.2, 2.0)
     """
-    shares = 1.0 - loss / np.maximum(np.asarray(twins, dtype=float), TINY)
-    return float(shares.mean()), float(shares.mean() / max(shares.std(ddof=1), 1e-9))
-
-
-def typical_loss(twins: Any) -> float:
-    """The harmonic mean of losses: the data save `saved` of it."""
-    return float(scipy.stats.hmean(np.maximum(np.asarray(twins, dtype=float), TINY)))
+    gap = float(np.mean(twins)) - loss
+    return gap, gap / max(float(np.std(twins, ddof=1)), 1e-9)
 
 
 def least_z(n_twins: int, level: float) -> float:

@@ -21,11 +21,10 @@ from viewloom.evaluation.selection.evidence import (
     judged_estimator,
     labels_of,
     least_z,
-    loss_within,
+    loss_of,
     measured,
-    saved,
     subsamples,
-    typical_loss,
+    tighter,
 )
 from viewloom.evaluation.selection.jobs import Jobs, Record, open_checkpoint, quiet
 from viewloom.evaluation.selection.search import base_model, refuse_precomputed, seed_of
@@ -59,11 +58,11 @@ class ClusterNumber:
     reasons : list of str
     table : DataFrame
         One row per k. On subsamples: ``stability``, ``stability_std`` (ARI between two of them),
-        ``pac``, ``loss`` (share of the variation that is left within clusters), ``held_out``,
-        ``held_out_std`` (calibrated loss of samples left out); ``prediction_strength`` on halves;
-        ``twin_stability``, ``twin_loss`` (mean and harmonic mean over twins, of which there are
-        ``twins``), ``excess`` (stability above the twins'), ``gap`` (mean share of the twins' losses that is
-        saved) and its ``z``; ``clear``.
+        ``pac``, ``loss`` (reconstruction error between 0, the least possible, and 1, that of a single
+        cluster), ``held_out``, ``held_out_std`` (calibrated loss of samples left out);
+        ``prediction_strength`` on halves; ``twin_stability``, ``twin_loss`` (means over twins, of which there
+        are ``twins``), ``excess`` (stability above the twins'), ``gap`` (loss below the twins') and its
+        ``z``; ``clear``.
     consensus : (n, n) array or None
         How often samples share a cluster at the recommended k; fitted when first asked for. Of `views`, which
         are those that were drawn of more samples than `max_samples`.
@@ -107,14 +106,14 @@ def choose_k(
     margins and the same correlations of all features, within and between views (see
     `viewloom.evaluation.twins`).
 
-    A number of clusters is *clear* if its loss, the share of the variation that is left within clusters, lies
-    more than 10 % below that of the twins, and further than one more twin would in one of 200 cases (about
-    three standard deviations), and if subsamples agree with a mean ARI of at least 0.6 and more than those
-    of twins. The most stable of the clear ones is recommended. Distant clusters may be merged as stably as
-    they can be separated, so of those within 0.02 of the most stable the largest is taken. Prediction
-    strength, PAC and held-out loss are given beside it; held-out loss is calibrated for each k, so it does
-    not compare between them. Numbers of clusters that four twins rule out are not compared with the other
-    twins.
+    A number of clusters is *clear* if its loss, which lies between 0, the least possible, and 1, that of a
+    single cluster, is more than 0.1 below that of the twins, and further than one more twin would be in one
+    of 200 cases (about three standard deviations), and if subsamples agree with a mean ARI of at least 0.6
+    and more than those of twins. The most stable of the clear ones is recommended. Distant clusters may be
+    merged as stably as they can be separated, so of those within 0.02 of the most stable the largest is
+    taken. Prediction strength, PAC and held-out loss are given beside it; held-out loss is calibrated for
+    each k, so it does not compare between them. Numbers of clusters that four twins rule out are not
+    compared with the other twins.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ def judge_k(model: KernelMultiviewNMF, views: Views, parts: list[Array], seed: i
     return {
         "stability": pairwise_ari(labels).tolist(),
         "pac": sampled_pac(labels, np.random.default_rng(seed)),
-        "loss": [loss_within(fitted) for fitted in models],
+        "loss": [loss_of(fitted) for fitted in models],
         "held_out": [
             -fitted.score(views[_others(rows, n)]) for fitted, rows in zip(models, parts, strict=True)
         ],
@@ -241,13 +240,13 @@ def tabulate(ks: Sequence[int], data: Sequence[Record], twins: Sequence[Record])
         table[measure] = [float(np.mean(record[measure])) for record in data]
     table["twins"] = [len(_of_twins(twins, k, "loss")) for k in ks]
     table["twin_stability"] = [float(np.mean(_of_twins(twins, k, "stability"))) for k in ks]
+    table["twin_loss"] = [float(np.mean(_of_twins(twins, k, "loss"))) for k in ks]
     table["excess"] = table["stability"] - table["twin_stability"]
-    beside = [saved(loss, _of_twins(twins, k, "loss")) for loss, k in zip(table["loss"], ks, strict=True)]
+    beside = [tighter(loss, _of_twins(twins, k, "loss")) for loss, k in zip(table["loss"], ks, strict=True)]
     table[["gap", "z"]] = np.reshape(beside, (-1, 2))
-    table["twin_loss"] = [typical_loss(_of_twins(twins, k, "loss")) for k in ks]
     significant = table["z"] > [least_z(count, LEVEL) for count in table["twins"]]
-    tighter = significant & (table["gap"] > LEAST_GAP)
-    table["clear"] = tighter & (table["excess"] > 0.0) & (table["stability"] >= LEAST_STABILITY)
+    tight = significant & (table["gap"] > LEAST_GAP)
+    table["clear"] = tight & (table["excess"] > 0.0) & (table["stability"] >= LEAST_STABILITY)
     return table
 
 
@@ -291,11 +290,10 @@ def _first(table: pd.DataFrame, by: str) -> dict[Any, Any]:
 
 
 def _against_twins(row: dict[Any, Any]) -> str:
-    way = "below" if row["gap"] >= 0.0 else "above"
     return (
         f"k = {row['k']}: clusterings of two subsamples agree with a mean ARI of {row['stability']:.2f} "
-        f"(single cloud: {row['twin_stability']:.2f}), and the variation within clusters is "
-        f"{abs(row['gap']):.0%} {way} that of such a cloud (z = {row['z']:.1f})."
+        f"(single cloud: {row['twin_stability']:.2f}), and the loss, between 0 (least possible) and 1 (one "
+        f"cluster), is {row['loss']:.2f} (single cloud: {row['twin_loss']:.2f}, z = {row['z']:.1f})."
     )
 
 

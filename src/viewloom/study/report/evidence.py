@@ -24,7 +24,7 @@ HEADLINES = {
 }
 MEASURES = {
     "stability": "stability (agreement of subsamples; 1 is perfect)",
-    "loss": "variation left within clusters (less is tighter)",
+    "loss": "loss (0 is the least possible, 1 that of one cluster)",
     "separation": "separation (difference of the two largest memberships)",
 }
 
@@ -72,8 +72,7 @@ def evidence_sentence(results: Results) -> str:
 def _reason(found: ClusterEvidence, verdict: str) -> str:
     data, twins = found.table["data"], found.table["twins"]
     stable = f"agreement of subsamples {data['stability']:.2f}, in twins {twins['stability']:.2f}"
-    way = "below" if found.gap >= 0.0 else "above"
-    loss = f"variation within clusters is {abs(found.gap):.0%} {way} that of twins"
+    loss = f"loss {data['loss']:.2f}, in twins {twins['loss']:.2f}"
     return BECAUSE[verdict].format(stable=stable, loss=loss)
 
 
