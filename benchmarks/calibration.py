@@ -2,14 +2,20 @@
 
     python benchmarks/calibration.py [--runs 500] [--families "Gaussian;uniform;..."] [--rules fit,choose_k]
         [--first-seed 1000] [--minutes M] [--out FILE] [--merge FILE ...] [--json FILE] [--quick]
+    python benchmarks/calibration.py --real [DIR] [--most 2500]
 
 Each run of a family without clusters simulates 50 to 500 samples in 1 to 4 views of 3 to 40 features, and
 asks both rules: `cluster_evidence` at 2 to 5 clusters, as after every fit of a study (fit), and `choose_k` at
-its defaults (choose_k). Neither should find clusters in more than 5 % of the runs of any family. Planted
-clusters at several separations give the power. Fits and twins that cannot change the outcome are left out.
-Runs are added to the file of --out, which an interrupted command goes on with; files of several commands
-(with seeds of their own: --first-seed) are counted together by --merge. Seeds below 1000 served to set the
-rules.
+its defaults (choose_k). Neither should find clusters in more than 5 % of the runs of any family. Three
+families of one cloud that is curved or becomes wider, which twins cannot imitate, are counted, too; no bound
+is claimed for them. Planted clusters at several separations give the power. Fits and twins that cannot change
+the outcome are left out. Runs are added to the file of --out, which an interrupted command goes on with;
+files of several commands (with seeds of their own: --first-seed) are counted together by --merge. Seeds below
+1000 served to set the rules.
+
+--real
+    Instead: the verdict on every set of `benchmarks/sets.py` with at most so many samples, at its number of
+    classes, with the numbers behind it, and the NMI of the clusters with the classes.
 """
 
 from __future__ import annotations
@@ -25,7 +31,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import beta, norm
+from sets import default_folder, find_sets
 from sklearn.base import clone
+from sklearn.metrics import normalized_mutual_info_score
 
 import viewloom as vl
 from viewloom.evaluation.selection.evidence import (
@@ -129,10 +137,9 @@ FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
     "uniform": lambda rng, n, d: rng.uniform(size=(n, d)),
     "SNP genotypes": genotypes,
     "Poisson": poisson,
-    "sigmoid courses": sigmoid_courses,  # these three have no elliptical copula
-    "curved": curved,
-    "funnel": funnel,
 }
+BOUNDED = list(FAMILIES)
+FAMILIES |= {"sigmoid courses": sigmoid_courses, "curved": curved, "funnel": funnel}  # not elliptical
 
 
 def without_clusters(family: str, seed: int, most: int) -> tuple[vl.Views, int]:
@@ -304,7 +311,7 @@ def rates(records: list[Record]) -> list[Record]:
     for rule in RULES:
         of_rule = [record for record in records if record["rule"] == rule]
         cases = {case: [case] for case in dict.fromkeys(record["case"] for record in of_rule)}
-        together = {ALL: [case for case in cases if case in FAMILIES]}
+        together = {ALL: [case for case in cases if case in BOUNDED]}
         for name, parts in {**cases, **together}.items():
             runs = [record for record in of_rule if record["case"] in parts]
             rows += [_rate(rule, name, runs)] if runs else []
@@ -337,6 +344,30 @@ def printed(rows: list[Record]) -> None:
                 print(f"{row['rule']:<10}{row['case']:<26}{counts}  {interval}{right}")
 
 
+def real(folder: Path, most: int) -> None:
+    """Print the verdict on every set; classes give the number of clusters and the NMI."""
+    columns = ("stability", "of twins", "loss", "of twins")
+    print(f"{'set':<28}{'n':>6}{'k':>4}{''.join(f'{c:>12}' for c in columns)}    gap      z    NMI  verdict")
+    for found in find_sets(folder, ["sets", "cohorts"])[0]:
+        if found.is_kernel or found.n_samples > most:
+            continue
+        views, y = vl.Views(found.source.views()), found.source.truth().y
+        model = vl.KernelMultiviewNMF(found.n_clusters, random_state=0)
+        with warnings.catch_warnings(), one_thread():
+            warnings.simplefilter("ignore")
+            evidence = vl.selection.cluster_evidence(model, views)
+            labels = model.fit(views).labels_
+        nmi = normalized_mutual_info_score(y[y >= 0], labels[y >= 0]) if (y >= 0).any() else np.nan
+        rows = evidence.table.loc[["stability", "loss"], ["data", "twins"]].to_numpy().ravel()
+        numbers = "".join(f"{value:>12.2f}" for value in rows)
+        z = evidence.table.loc["loss", "z"]
+        print(
+            f"{found.name:<28}{found.n_samples:>6}{found.n_clusters:>4}{numbers}{evidence.gap:>7.2f}{z:>7.1f}"
+            f"{nmi:>7.2f}  {evidence.words}",
+            flush=True,
+        )
+
+
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Options of the command line."""
     parser = argparse.ArgumentParser(
@@ -347,7 +378,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--rules", default=",".join(RULES))
     parser.add_argument("--separations", default=",".join(f"{s:g}" for s in SEPARATIONS))
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--most", type=int, default=500, help="largest number of samples")
+    parser.add_argument("--most", type=int, default=None, help="largest number of samples")
+    parser.add_argument("--real", type=Path, nargs="?", const=default_folder(), help="verdicts on real sets")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin no run after this time")
     parser.add_argument("--out", type=Path, help="file of runs, to which new ones are added")
     parser.add_argument("--merge", type=Path, nargs="+", default=[], help="files of other runs to count, too")
@@ -356,6 +388,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.quick:
         args.runs, args.families, args.separations, args.most = 1, "Gaussian;SNP genotypes", "6", 60
+    args.most = args.most or (2500 if args.real else 500)
     args.families = [name.strip() for name in args.families.split(";") if name.strip()]
     args.separations = [float(value) for value in args.separations.split(",") if value]
     args.rules = args.rules.split(",")
@@ -368,6 +401,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Make the runs that are missing, and print both tables."""
     args = parse(argv)
+    if args.real:
+        real(args.real, args.most)
+        return 0
     records = merged(continued(args.out), args.merge)
     done = {(record["rule"], record["case"], record["seed"]) for record in records}
     end = time.monotonic() + 60.0 * args.minutes
@@ -381,8 +417,7 @@ def main(argv: list[str] | None = None) -> int:
     printed(rows)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    wrong = [row for row in rows if not row["case"].startswith("separation") and row["low"] > MOST_WRONG]
-    return int(bool(wrong))
+    return int(any(row["low"] > MOST_WRONG for row in rows if row["case"] in BOUNDED))
 
 
 if __name__ == "__main__":

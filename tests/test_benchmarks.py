@@ -594,6 +594,14 @@ def test_calibration_asks_the_rules_of_the_package(separation):
     assert calibration.by_fit(views, k, 0)["verdict"] == verdict
 
 
+def test_verdicts_on_files(folder, capsys):
+    assert calibration.main(["--real", str(folder)]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["made_up"]  # neither kernels nor other forms
+    assert rows[0].endswith("1.00  clusters")
+    assert head.index("verdict") == rows[0].index("clusters")
+
+
 @pytest.mark.parametrize("family", list(calibration.FAMILIES))
 def test_families_without_clusters_have_the_sizes_they_say(family):
     views, k = calibration.without_clusters(family, 3, 80)
