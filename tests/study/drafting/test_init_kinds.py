@@ -60,3 +60,17 @@ def test_a_mixture(folder, monkeypatch):
     assert any(f"ids by a pattern: {N} of {N} subjects are in other tables" in line for line in drafted.used)
     found = check(study)
     assert not found.problems
+
+
+def test_a_workbook_of_freesurfer(tmp_path):
+    """One sheet per hemisphere is one view of one file."""
+    values = np.random.default_rng(0).normal(3, 0.1, size=(2, N, 3)).round(4)
+    with pd.ExcelWriter(tmp_path / "freesurfer.xlsx") as book:
+        for side, rows in zip(("lh", "rh"), values, strict=True):
+            names = [f"{side}_{region}_thickness" for region in ("cuneus", "insula", "fusiform")]
+            sheet = pd.DataFrame(rows, pd.Index(IDS, name=f"{side}.aparc.thickness"), names)
+            sheet.to_excel(book, sheet_name=side)
+    study = parse_study(draft(tmp_path).text, tmp_path / "study.toml")
+    (view,) = study.views.values()
+    assert (view.format, view.path.name) == ("freesurfer-table", "freesurfer.xlsx")
+    assert check(study).views["features"].tolist() == [6]
