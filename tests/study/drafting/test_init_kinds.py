@@ -74,3 +74,19 @@ def test_a_workbook_of_freesurfer(tmp_path):
     (view,) = study.views.values()
     assert (view.format, view.path.name) == ("freesurfer-table", "freesurfer.xlsx")
     assert check(study).views["features"].tolist() == [6]
+
+
+def test_a_list_of_tables_of_r(tmp_path):
+    """Each table of a list is a view, named as its part."""
+    rng = np.random.default_rng(0)
+    people = pd.Index(IDS, dtype=object)
+    parts = {
+        name: pd.DataFrame(rng.normal(size=(N, 3)), people, [f"{name}{j}" for j in range(3)])
+        for name in ("gene", "lipid")
+    }
+    rdata.write_rda(tmp_path / "mice.RData", {"mice": parts})
+    study = parse_study(draft(tmp_path).text, tmp_path / "study.toml")
+    assert {name: view.object for name, view in study.views.items()} == {
+        "mice_gene": "mice$gene", "mice_lipid": "mice$lipid",
+    }  # fmt: skip
+    assert not check(study).problems

@@ -90,7 +90,7 @@ class Table:
     def name(self) -> str:
         """The name of the table, from that of the file and of the sheet."""
         stem = Path(unpacked_name(self.path)).stem
-        return "_".join([stem, *self.part.values()])
+        return "_".join([stem, *(name.removeprefix(f"{stem}$") for name in self.part.values())])
 
     @property
     def header(self) -> list[str]:
