@@ -128,6 +128,17 @@ class TestWide:
         frame = read_table(write("subject;x\na;1,5E+02\nb;2,5e-01\n"), id="subject")
         assert frame["x"].tolist() == [150.0, 0.25]
 
+    @pytest.mark.parametrize("word", ["None", "NA", "n/a", "NULL"])
+    def test_a_level_that_is_read_as_missing_cannot_be_listed(self, write, word):
+        path = write(f"subject,x,pain\na,1,{word}\nb,2,mild\nc,3,severe\n")
+        for setting in ([word, "mild", "severe"], {"no": [word]}):
+            said = complaint(path, types={"pain": setting})
+            assert f"column 'pain' has 1 missing cell, and '{word}' is read as missing" in said
+        frame = read_table(
+            write("subject,pain\na,mild\nb,severe\n"), id="subject", types={"pain": [word, "mild", "severe"]}
+        )
+        assert frame["pain"].tolist() == ["mild", "severe"]
+
     def test_names_beyond_ascii_survive_windows(self, write):
         text = "Größe;Fläche\nMüller;1,5\nÉtienne;2,5\n"
         frame = read_table(write(text, "Maße 1 é.csv", "cp1252"), id="Größe")
