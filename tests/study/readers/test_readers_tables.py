@@ -72,6 +72,7 @@ class TestWide:
             (lambda text: "# a, b\n\n# c\n" + text, "utf-8", ["2 lines above the header left out"]),
             (lambda text: "Volumes of 2021\n\n" + text, "utf-8", ABOVE),
             (lambda text: '"Volumes, in mL",,\n' + text, "utf-8", ABOVE),
+            (lambda text: "Volumes of 2021\n" + text.replace(",", "|"), "utf-8", ABOVE),
             (lambda text: text + "# end\n", "utf-8", ["1 comment left out"]),
             (lambda text: text + "Mean,1,2\nTotal,3,\n", "utf-8", BELOW),
             (lambda text: text.replace("2.5,", "2.5"), "utf-8", SHORT),
@@ -79,7 +80,7 @@ class TestWide:
         ids=["comma", "bom", "utf-16", "semicolon", "tab", "crlf", "cr", "blanks", "quotes", "sep line",
              "decimal comma", "decimal comma, tab, utf-16", "empty lines", "empty rows", "empty column",
              "closing delimiter", "utf-32", "end of DOS", "bar", "blank", "comments above", "title above",
-             "title with delimiters above", "comment", "totals", "short row"],
+             "title with delimiters above", "title above bars", "comment", "totals", "short row"],
     )  # fmt: skip
     def test_any_dialect_gives_the_same_numbers(self, write, change, encoding, note):
         frame = read_table(write(change(WIDE), encoding=encoding), id="subject")
@@ -104,6 +105,7 @@ class TestWide:
             ("x\na,b\nc,d\n", None),
             ("x y\na 1 2\nb 3 4\n", ["row.names", "x", "y"]),
             ("site,x\n1,2\n", ["site", "x"]),
+            ("name,x\nAda A. Lee,low\nBo B. Lee,high\n", ["name", "x"]),
         ],
     )
     def test_a_header_is_not_taken_for_a_comment_or_title(self, write, content, names):

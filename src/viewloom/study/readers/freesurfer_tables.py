@@ -22,6 +22,11 @@ from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import NAMED
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
+REGION = (  # names that ids of subjects do not have
+    r"(?:Left|Right)-(?:Hippocampus|Amygdala|Caudate|Putamen|Pallidum|Thalamus.*|Lateral-Ventricle)|Brain-Stem|"
+    r"[lr]h_\w+_(?:volume|area|thickness|thicknessstd|meancurv|gauscurv|foldind|curvind)|ctx[-_][lr]h[-_].+|"
+    r"wm-[lr]h-.+"
+)
 CORRECT = (
     "correct the cells, list missing codes in missing_codes, or write the table again with "
     "asegstats2table or aparcstats2table"
@@ -102,15 +107,38 @@ def _read_stats_table(
 ) -> pd.DataFrame:
     """One table, indexed by id."""
     file = open_table(path, candidates=NAMED.values(), **part)
-    id = id or file.header[0]
+    head, id = file.header[0], id or file.header[0]
     raw = filled_rows(file.load([id]), path, notes)
+    if id == head and _are_regions(raw[id]):
+        raw = _transposed(raw, path)
+        notes.append(Note(("a row per region turned into a row per subject",)))
     directories = frames.as_text(frames.column(raw, id, path, "id")).str.rstrip("/")
     ids = frames.checked_ids(directories, path, hint="keep one row per subject")
     cells = raw.loc[:, raw.columns != id]
-    cells = cells.set_axis([_feature(name, file.header[0]) for name in cells.columns], axis=1)
+    cells = cells.set_axis([_feature(name, head) for name in cells.columns], axis=1)
     frames.select(cells, None, None, path, notes)  # repeated names
     values = frames.numbers(cells, codes, path, notes, way_out=CORRECT, notation=file.notation)
     return values.set_axis(ids, axis=0)
+
+
+def _are_regions(names: pd.Series) -> bool:
+    """Whether rows are regions, as with the option transpose, since some name is one of FreeSurfer's."""
+    return bool(frames.as_text(names).str.fullmatch(REGION).any())
+
+
+def _transposed(raw: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """One row per subject of a table with one column per subject."""
+    frames.check_names(raw, path)
+    id = str(raw.columns[0])
+    regions = frames.checked_ids(raw[id], path, hint="keep one row per region")
+    turned = raw.drop(columns=id).T.set_axis(regions, axis=1).infer_objects()
+    return turned.rename_axis(index=id, columns=None).reset_index()
+
+
+def by_subject(raw: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """One row per subject of a table, and the name of the column of ids."""
+    id = str(raw.columns[0])
+    return (_transposed(raw, Path("table")) if _are_regions(raw[id]) else raw), id
 
 
 def _feature(name: str, head: str) -> str:

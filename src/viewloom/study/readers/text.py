@@ -141,8 +141,9 @@ def _is_above(line: str, below: str, marks: Sequence[str]) -> bool:
     comment = line.startswith("#")
     if comment and below.startswith("#"):
         return True
-    mark = max(marks, key=below.count)
-    if line.count('"') % 2 or below.count(mark) == 0:
+    usual = [mark for mark in marks if mark not in RARE and mark in below]
+    mark = max(usual or RARE, key=below.count)
+    if line.count('"') % 2:
         return False
     cells, names = ([cell.strip() for row in _rows([one], mark) for cell in row] for one in (line, below))
     title = len(list(filter(None, cells))) == 1 or (comment and abs(len(cells) - len(names)) > 1)
