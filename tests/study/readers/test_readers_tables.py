@@ -314,6 +314,10 @@ class TestRefusals:
             ("subject,x\n,\n", "a header but no rows"),
             ("subject\na\nb\n", "a single column"),
             ("subject x\na\nb 2\n", "a single column"),
+            (
+                "subject x y\n" + "a 1 2\n" * 60 + "b  3\n",
+                "line 62 has 2 cells, but the header has 3; write NA",
+            ),
             ("subject,x,y\na,1,2\nb,1", "the last line has 2 of 3 cells and no line end"),
             ("subject,x\na,1\nb,2,3,4\n", "line 3 has 4 cells, but the header has 2"),
             ('subject,x\na,"1\nb,2\n', "unclosed quotation mark"),

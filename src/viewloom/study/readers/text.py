@@ -184,6 +184,8 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     if not isinstance(frame.index, pd.RangeIndex):  # pandas reads extra cells as row names
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
     _check_end(path, dialect, frame)
+    if frame.iloc[:, -1].isna().any():
+        _check_blanks(path, dialect)
     return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
 
 
@@ -201,6 +203,21 @@ def _check_end(path: Path, dialect: Dialect, frame: pd.DataFrame) -> None:
             f"{path.name}: the last line has {cells} and no line end, as if the file were cut off; copy it "
             "again, or complete the line."
         )
+
+
+def _check_blanks(path: Path, dialect: Dialect) -> None:
+    """Refuse short rows of a table with blanks between cells, in which no one can tell what is missing."""
+    width = len(dialect.header)
+    if dialect.delimiter != " ":
+        return
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        for number, line in enumerate(islice(file, dialect.skip + 1, None), start=dialect.skip + 2):
+            cells = sum(map(len, _rows([line], " ")))
+            if 0 < cells < width and not line.startswith(("#", "\x1a")):
+                raise StudyError(
+                    f"{path.name}: line {number} has {cells} cells, but the header has {width}; "
+                    "write NA for missing cells where blanks are between cells."
+                )
 
 
 def short_rows(path: Path, dialect: Dialect, frame: pd.DataFrame) -> int:
@@ -245,16 +262,18 @@ def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str
     """The table as blocks of so many rows, whose columns are numeric or not, each block by itself."""
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if name in text]
-    last = pd.DataFrame()
+    last, lacking = pd.DataFrame(), False
     try:
         with open_text(path, encoding=dialect.encoding, newline=None) as file:
             # as objects, since pandas converts other texts a second time
             for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text, object)):
                 if frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
                     raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
-                last = frame
+                last, lacking = frame, lacking or bool(frame.iloc[:, -1].isna().any())
                 yield frame.set_axis(header, axis=1)
         _check_end(path, dialect, last)
+        if lacking:
+            _check_blanks(path, dialect)
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
     except StudyError:
