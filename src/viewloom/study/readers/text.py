@@ -129,7 +129,7 @@ def find_dialect(
 def _above(lines: Sequence[str], marks: Sequence[str]) -> int:
     """Number of lines above the header: comments, and titles of one cell.
 
-    >>> _above(["# of 2021", "Volumes,,", "id,a,b", "x,1,2"], [","]), _above(["#id,a,b", "x,1,2"], [","])
+    >>> _above(["# of", "# 2021", "id,a,b", "x,1,2"], [","]), _above(["#id,a,b", "x,1,2"], [","])
     (2, 0)
     """
     pairs = enumerate(pairwise(lines))
