@@ -171,8 +171,8 @@ BOMBS = {  # name of a file -> what it has, and what is told
         open_document(row_of_document("id", "a"), row_of_document("z" * 30000, "q", times=10**6)),
         SPREAD,
     ),
-    "bytecode.rds": (of_r(integers(21, 2**31 - 1, 254, 0)), "is not a valid file of R"),
-    "count.rds": (b"A\n2\n0\n0\n14\n2147483647\n1\n", "is not a valid file of R"),
+    "bytecode.rds": (of_r(integers(21, 2**31 - 1, 254, 0)), "is damaged, or has objects that are not read"),
+    "count.rds": (b"A\n2\n0\n0\n14\n2147483647\n1\n", "is damaged, or has objects that are not read"),
     "text.rds": (of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)), "has no data frame or matrix (list)"),
     "times.rds": (
         of_r(

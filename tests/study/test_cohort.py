@@ -67,6 +67,15 @@ def refused(study):
     return lines
 
 
+class TestLevels:
+    def test_a_level_that_is_read_as_missing_cannot_be_merged(self, study):
+        """`check` says it in the same words."""
+        who = people().assign(dx=["None", "AD"] * (len(IDS) // 2))
+        written = study({"a": table(IDS)}, who, more="levels = { dx = { control = ['None'] } }\n")
+        (line,) = refused(written)
+        assert f"column 'dx' has {len(IDS) // 2} missing cells, and 'None' is read as missing" in line
+
+
 class TestJoining:
     def test_everyone_with_a_view_is_in_and_participants_are_aligned(self, study):
         a, b = table(IDS[:8]), table(IDS[4:], ["c", "d", "e"], seed=1)

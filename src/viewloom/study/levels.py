@@ -15,6 +15,7 @@ from viewloom.clinical import as_categories, as_numbers
 from viewloom.clinical.suppression import suppressed
 from viewloom.study.config.schema import Participants
 from viewloom.study.errors import StudyError
+from viewloom.study.readers.mixed import check_readable_levels
 from viewloom.study.wording import counted, quoted
 
 FAMILIES = (  # spellings of one level; numbers are not among them
@@ -119,6 +120,7 @@ def with_levels(frame: pd.DataFrame, people: Participants) -> pd.DataFrame:
     for name, merged in people.levels.items():
         if name in frame.columns:
             new = {str(old): level for level, spellings in merged.items() for old in spellings}
+            check_readable_levels(new, frame[name], f"[participants] levels: column {name!r}")
             labels = [
                 None if label is None else new.get(label, label) for label in as_categories(frame[name])
             ]

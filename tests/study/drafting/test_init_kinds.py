@@ -60,3 +60,58 @@ def test_a_mixture(folder, monkeypatch):
     assert any(f"ids by a pattern: {N} of {N} subjects are in other tables" in line for line in drafted.used)
     found = check(study)
     assert not found.problems
+
+
+def test_a_workbook_of_freesurfer(tmp_path):
+    """One sheet per hemisphere is one view of one file."""
+    values = np.random.default_rng(0).normal(3, 0.1, size=(2, N, 3)).round(4)
+    with pd.ExcelWriter(tmp_path / "freesurfer.xlsx") as book:
+        for side, rows in zip(("lh", "rh"), values, strict=True):
+            names = [f"{side}_{region}_thickness" for region in ("cuneus", "insula", "fusiform")]
+            sheet = pd.DataFrame(rows, pd.Index(IDS, name=f"{side}.aparc.thickness"), names)
+            sheet.to_excel(book, sheet_name=side)
+    study = parse_study(draft(tmp_path).text, tmp_path / "study.toml")
+    (view,) = study.views.values()
+    assert (view.format, view.path.name) == ("freesurfer-table", "freesurfer.xlsx")
+    assert check(study).views["features"].tolist() == [6]
+
+
+@pytest.mark.parametrize("ids", [IDS, [f"{n:03d}" for n in range(1, N + 1)]], ids=["text", "digits"])
+def test_a_transposed_table_of_freesurfer(tmp_path, ids):
+    """Rows are regions, as with --transpose: columns are subjects."""
+    regions = pd.Index(["Left-Hippocampus", "Right-Hippocampus", "Left-Amygdala"], name="Measure:volume")
+    values = np.random.default_rng(0).normal(3000, 100, size=(3, N)).round(1)
+    pd.DataFrame(values, regions, ids).to_csv(tmp_path / "aseg.txt", sep="\t")
+    study = parse_study(draft(tmp_path).text, tmp_path / "study.toml")
+    found = check(study)
+    assert (found.views["subjects"].tolist(), found.views["features"].tolist()) == ([N], [3])
+
+
+def test_columns_that_need_correction_are_left_out_and_named(tmp_path):
+    """One such cell does not keep `init` from drafting the rest; ids with zeros are no row numbers."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(N, 3)).round(3), columns=["a", "b", "c"])
+    table.insert(0, "", [f"{n:03d}" for n in range(1, N + 1)])
+    table["share"] = [f"{n} %" for n in range(N)]
+    table["dose"] = ["`", *map(str, range(1, N))]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    drafted = draft(tmp_path)
+    (view,) = parse_study(drafted.text, tmp_path / "study.toml").views.values()
+    assert (view.id, view.exclude) == ("row.names", ["share", "dose"])
+    assert any("numeric except for a few cells: 'dose'" in line for line in drafted.used)
+
+
+def test_a_list_of_tables_of_r(tmp_path):
+    """Each table of a list is a view, named as its part."""
+    rng = np.random.default_rng(0)
+    people = pd.Index(IDS, dtype=object)
+    parts = {
+        name: pd.DataFrame(rng.normal(size=(N, 3)), people, [f"{name}{j}" for j in range(3)])
+        for name in ("gene", "lipid")
+    }
+    rdata.write_rda(tmp_path / "mice.RData", {"mice": parts})
+    study = parse_study(draft(tmp_path).text, tmp_path / "study.toml")
+    assert {name: view.object for name, view in study.views.items()} == {
+        "mice_gene": "mice$gene", "mice_lipid": "mice$lipid",
+    }  # fmt: skip
+    assert not check(study).problems

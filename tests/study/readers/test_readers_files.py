@@ -298,6 +298,44 @@ class TestR:
         assert "no data frame or matrix 'text'" in complaint(path, object="text")
         assert_array_equal(read_table(path, id="id", object="one"), VALUES)
 
+    def test_tables_in_lists(self, tmp_path):
+        """As packages of R keep views of the same subjects; the name is that of R."""
+        path, views = tmp_path / "t.RData", {"gene": for_r(PLAIN), "lipid": for_r(PLAIN.assign(a=0.0))}
+        rdata.write_rda(path, {"study": {"train": views, "group": "x"}})
+        assert parts_of(path) == ("object", ["study$train$gene", "study$train$lipid"])
+        assert_array_equal(read_table(path, id="id", object="study$train$gene"), VALUES)
+        rdata.write_rds(tmp_path / "t.rds", views)
+        assert_array_equal(read_table(tmp_path / "t.rds", id="id", object="gene"), VALUES)
+        rdata.write_rds(tmp_path / "u.rds", [for_r(PLAIN), "x"])
+        assert_array_equal(read_table(tmp_path / "u.rds", id="id"), VALUES)
+
+    def test_lists_beside_a_table_are_not_searched(self, tmp_path):
+        """A workspace with a data frame and fitted models, which keep tables of their own."""
+        rdata.write_rda(tmp_path / "t.RData", {"volumes": for_r(PLAIN), "fit": {"model": for_r(PLAIN)}})
+        assert_array_equal(read_table(tmp_path / "t.RData", id="id"), VALUES)
+
+    def test_columns_that_are_matrices(self):
+        """As in spectra of package pls, and in objects of class Surv: named as write.csv does."""
+        from viewloom.study.readers.rfiles import _data_frame
+
+        values = {"id": np.array(["a", "b"]), "NIR": np.array([[1.0, 2.0], [3.0, 4.0]]), "y": np.ones(2)}
+        frame = _data_frame(values, {"names": list(values)})
+        assert frame.columns.tolist() == ["id", "NIR.1", "NIR.2", "y"]
+        assert_array_equal(frame[["NIR.1", "NIR.2"]], values["NIR"])
+        inner = pd.DataFrame({"u": [1.0, 2.0]})
+        assert _data_frame({"x": inner}, {"names": ["x"]}).columns.tolist() == ["x.u"]
+        with pytest.raises(StudyError, match="have the names of others"):
+            _data_frame({"x": inner, "x.u": np.ones(2)}, {"names": ["x", "x.u"]})
+
+    def test_columns_that_are_arrays_with_names(self):
+        """As tapply returns them: numbers, not objects of the library."""
+        from viewloom.study.readers.rfiles import _data_frame
+
+        array = pytest.importorskip("xarray").DataArray([1.5, 2.5], {"dim_0": ["a", "b"]})
+        frame = _data_frame({"x": array}, {"names": ["x"]})
+        assert frame["x"].dtype == np.float64
+        assert frame["x"].tolist() == [1.5, 2.5]
+
     def test_nothing_to_read(self, tmp_path):
         rdata.write_rds(tmp_path / "t.rds", {"a": [1, 2]})
         assert "has no data frame or matrix" in complaint(tmp_path / "t.rds")

@@ -1,6 +1,7 @@
 """FreeSurfer folders and tables of several versions, written here in their own layout."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from noted import texts
 from numpy.testing import assert_array_equal
@@ -219,6 +220,16 @@ class TestTables:
         later = [ASEG_TABLE[0], ["sub-09", *ASEG_TABLE[1][1:]]]
         paths = [table(tmp_path / "1.txt", ASEG_TABLE), table(tmp_path / "2.txt", later)]
         assert read_stats_table(paths).loc["sub-09", "Left-Hippocampus"] == 3500.5
+
+    @pytest.mark.parametrize("rows", [ASEG_TABLE, LH_TABLE])
+    def test_a_transposed_table(self, tmp_path, rows):
+        """As with --transpose: subjects are never read as features."""
+        straight = read_stats_table(table(tmp_path / "a.txt", rows), global_measures=True)
+        path = table(tmp_path / "b.txt", list(zip(*rows, strict=True)))
+        turned = read_stats_table(path, global_measures=True)
+        pd.testing.assert_frame_equal(turned, straight)
+        assert texts(turned.attrs["notes"]) == ["a row per region turned into a row per subject"]
+        assert sniff(path) == "freesurfer-table"
 
     def test_a_table_given_twice_is_refused(self, tmp_path):
         path = table(tmp_path / "aseg.txt", ASEG_TABLE)

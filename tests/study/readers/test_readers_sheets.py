@@ -334,6 +334,24 @@ class TestOtherPrograms:
         at = header.index("Left-Hippocampus")
         assert frame["Left-Hippocampus"].iloc[:59].to_dict() == {row[0]: row[at] for row in rows}
 
+    def test_sheets_of_freesurfer_are_joined(self, path):
+        """A workbook with one sheet per hemisphere, one of volumes, and one of notes."""
+        left = [["lh.aparc.thickness", "lh_cuneus_thickness"], ["a", 1.5], ["b", 1.75]]
+        notes = [["who", "when"], ["x", "y"]]
+        more = {
+            "Right": [["rh.aparc.thickness", "rh_cuneus_thickness"], ["b", 2.5], ["a", 2.25]],
+            "Volume": [["Measure:volume", "Left-Hippocampus"], ["a", 3500.0], ["b", 3250.0]],
+            "Notes": notes,
+        }
+        read = FORMATS["freesurfer-table"]
+        frame = read(book(path, *left, more=more))
+        assert frame.loc["b"].tolist() == [1.75, 2.5, 3250.0]
+        assert texts(frame.attrs["notes"]) == ["1 other sheet left out: 'Notes'"]
+        assert read(path, sheet="Right").columns.tolist() == ["rh_cuneus_thickness"]
+        assert sniff(path, {"sheet": "Right"}) == "freesurfer-table"
+        with pytest.raises(StudyError, match="none of 2 sheets is a table of FreeSurfer: 'Sheet', 'Notes'"):
+            read(book(path, *notes, more={"Notes": notes}))
+
     def test_a_long_sheet(self, path):
         rows = [
             ["id", "region", "value"],

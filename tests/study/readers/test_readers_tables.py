@@ -17,6 +17,9 @@ NAN = np.nan
 WIDE = "subject,hippocampus,amygdala\n007,3.5,1.25\n008,2.5,\n010,-4,1.75\n"
 VALUES = [[3.5, 1.25], [2.5, NAN], [-4.0, 1.75]]
 COMMAS = ["decimal commas read as points"]
+ABOVE = ["1 line above the header left out"]
+BELOW = ["2 rows of notes or totals below the table left out"]
+SHORT = ["1 row with fewer cells than the header: the last ones are missing"]
 LONG = "RID,VISCODE,ROI,SIDE,SUVR\n2,bl,Angular,Left,1.2\n2,bl,Angular,Right,1.3\n5,bl,Angular,Left,1.4\n"
 
 
@@ -62,10 +65,22 @@ class TestWide:
             (lambda text: text + ",,\n,,\n", "utf-8", ["2 blank rows left out"]),
             (lambda text: text.replace("\n", ",\n"), "utf-8", []),
             (lambda text: text.replace("\n", ",\n").replace("amygdala,", "amygdala"), "utf-8", []),
+            (lambda text: text, "utf-32", []),
+            (lambda text: text + "\x1a", "utf-8", ["1 blank row left out"]),
+            (lambda text: text.replace(",", "|"), "utf-8", []),
+            (lambda text: text.replace(",,", ",NA,").replace(",\n", ",NA\n").replace(",", " "), "utf-8", []),
+            (lambda text: "# a, b\n\n# c\n" + text, "utf-8", ["2 lines above the header left out"]),
+            (lambda text: "Volumes of 2021\n\n" + text, "utf-8", ABOVE),
+            (lambda text: '"Volumes, in mL",,\n' + text, "utf-8", ABOVE),
+            (lambda text: "Volumes of 2021\n" + text.replace(",", "|"), "utf-8", ABOVE),
+            (lambda text: text + "# end\n", "utf-8", ["1 comment left out"]),
+            (lambda text: text + "Mean,1,2\nTotal,3,\n", "utf-8", BELOW),
+            (lambda text: text.replace("2.5,", "2.5"), "utf-8", SHORT),
         ],
         ids=["comma", "bom", "utf-16", "semicolon", "tab", "crlf", "cr", "blanks", "quotes", "sep line",
              "decimal comma", "decimal comma, tab, utf-16", "empty lines", "empty rows", "empty column",
-             "closing delimiter"],
+             "closing delimiter", "utf-32", "end of DOS", "bar", "blank", "comments above", "title above",
+             "title with delimiters above", "title above bars", "comment", "totals", "short row"],
     )  # fmt: skip
     def test_any_dialect_gives_the_same_numbers(self, write, change, encoding, note):
         frame = read_table(write(change(WIDE), encoding=encoding), id="subject")
@@ -80,6 +95,51 @@ class TestWide:
         frame = read_table(write(WIDE.replace("\n", ",\n")), id="subject")
         assert frame.columns.tolist() == ["hippocampus", "amygdala"]
         assert frame.attrs["empty"] == ["column 4"]
+
+    @pytest.mark.parametrize(
+        ("content", "names"),
+        [
+            ("#subject,x\na,1\n", ["#subject", "x"]),
+            ("#subject,x\na,1,\n", ["#subject", "x", "column 3"]),
+            ("# of 2021\n#subject,x,y\na,1,2\n", ["#subject", "x", "y"]),
+            ("x\na,b\nc,d\n", None),
+            ("x y\na 1 2\nb 3 4\n", ["row.names", "x", "y"]),
+            ("site,x\n1,2\n", ["site", "x"]),
+            ("name,x\nAda A. Lee,low\nBo B. Lee,high\n", ["name", "x"]),
+        ],
+    )
+    def test_a_header_is_not_taken_for_a_comment_or_title(self, write, content, names):
+        path = write(content)
+        if names is None:
+            assert "no id column 'subject'" in complaint(path)
+        else:
+            assert find_dialect(path).header == names
+
+    def test_a_level_is_not_taken_for_a_total(self, write):
+        frame = read_table(
+            write("smoker,subject,x\nY,a,1\nY,b,2\nN,c,3\nN,d,4\n"), id="subject", numeric=False
+        )
+        assert frame["smoker"].tolist() == ["Y", "Y", "N", "N"]
+
+    def test_quoted_line_ends_are_not_short_rows(self, write):
+        frame = read_table(write('subject,x,y\na,"1",\nb,"2\n",\n'), id="subject", exclude=["y"])
+        assert_array_equal(frame["x"], [1, 2])
+        assert frame.attrs["notes"] == []
+
+    def test_exponents_with_decimal_commas(self, write):
+        frame = read_table(write("subject;x\na;1,5E+02\nb;2,5e-01\n"), id="subject")
+        assert frame["x"].tolist() == [150.0, 0.25]
+
+    @pytest.mark.parametrize("word", ["None", "NA", "n/a", "NULL"])
+    def test_a_level_that_is_read_as_missing_cannot_be_listed(self, write, word):
+        path = write(f"subject,x,pain\na,1,{word}\nb,2,mild\nc,3,severe\n")
+        for setting in ([word, "mild", "severe"], {"no": [word]}):
+            said = complaint(path, types={"pain": setting})
+            assert f"column 'pain' has 1 missing cell, and '{word}' is read as missing" in said
+        frame = read_table(
+            write("subject,pain\na,mild\nb,severe\n"), id="subject", types={"pain": [word, "mild", "severe"]}
+        )
+        assert frame["pain"].tolist() == ["mild", "severe"]
 
     def test_names_beyond_ascii_survive_windows(self, write):
         text = "Größe;Fläche\nMüller;1,5\nÉtienne;2,5\n"
@@ -253,7 +313,12 @@ class TestRefusals:
             ("subject,x\n", "a header but no rows"),
             ("subject,x\n,\n", "a header but no rows"),
             ("subject\na\nb\n", "a single column"),
-            ("subject|x\na|1\n", "a single column"),
+            ("subject x\na\nb 2\n", "a single column"),
+            (
+                "subject x y\n" + "a 1 2\n" * 60 + "b  3\n",
+                "line 62 has 2 cells, but the header has 3; write NA",
+            ),
+            ("subject,x,y\na,1,2\nb,1", "the last line has 2 of 3 cells and no line end"),
             ("subject,x\na,1\nb,2,3,4\n", "line 3 has 4 cells, but the header has 2"),
             ('subject,x\na,"1\nb,2\n', "unclosed quotation mark"),
             ('subject,x\na,"' + "1" * 200_000, "unclosed quotation mark"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from viewloom.study.readers.frames import as_numbers, as_text
-from viewloom.study.readers.text import ROW_NAMES
+from viewloom.study.readers.text import PADDED, ROW_NAMES
 from viewloom.study.wording import folded
 
 # names of columns in lower case, without spaces and punctuation, the most likely first
@@ -69,7 +69,9 @@ def may_be_ids(cells: pd.Series) -> bool:
 
 
 def counts_rows(cells: pd.Series) -> bool:
-    """Whether a column numbers the rows: 0, 1, 2, ... or 1, 2, 3, ..."""
+    """Whether a column numbers the rows: 0, 1, 2, ... or 1, 2, 3, ..., but not 001, 002, 003, ..."""
+    if as_text(cells).str.match(PADDED).any():
+        return False
     numbers = as_numbers(cells).to_numpy(dtype=float, na_value=np.nan)
     return len(numbers) > 1 and bool((np.diff(numbers) == 1).all()) and numbers[0] in (0.0, 1.0)
 

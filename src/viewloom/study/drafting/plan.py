@@ -203,7 +203,7 @@ def _side_by_side(tables: Sequence[Candidate]) -> Candidate:
     ids = list(dict.fromkeys(id for table in tables for id in table.ids))
     remarks = [f"{len(tables)} tables of FreeSurfer, {counted(len(ids), 'subject')}"]
     features = [name for table in tables for name in table.features]
-    paths = [path for table in tables for path in table.paths]
+    paths = list(dict.fromkeys(path for table in tables for path in table.paths))  # once for all sheets
     return replace(tables[0], name="freesurfer", paths=paths, ids=ids, features=features, remarks=remarks)
 
 
@@ -287,6 +287,8 @@ def _equal_measures(view: Candidate, partner: Candidate) -> bool:
     if view.table is None or partner.table is None or len(view.paths) + len(partner.paths) > 2:
         return False
     shared = [name for name in view.table.measures if name in set(partner.table.measures)]
+    if len(shared) < SAME * len(view.features):  # others are in other sheets
+        return False
     one, other = (
         side.table.baseline.set_index(side.table.id)[shared]
         for side in (view, partner)

@@ -90,7 +90,7 @@ class Table:
     def name(self) -> str:
         """The name of the table, from that of the file and of the sheet."""
         stem = Path(unpacked_name(self.path)).stem
-        return "_".join([stem, *self.part.values()])
+        return "_".join([stem, *(name.removeprefix(f"{stem}$") for name in self.part.values())])
 
     @property
     def header(self) -> list[str]:
@@ -136,8 +136,13 @@ class Table:
 
     @cached_property
     def text(self) -> list[str]:
-        """Columns that are not numeric."""
-        return [name for name in self.header if not frames.is_numeric(self.baseline[name], ())]
+        """Columns that are not numeric, or have cells that a reader of numbers refuses."""
+        cells = self.baseline
+        return [
+            name
+            for name in self.header
+            if not frames.is_numeric(cells[name], ()) or frames.needs_correction(cells[name])
+        ]
 
     @cached_property
     def counting(self) -> list[str]:
@@ -211,11 +216,11 @@ def look_at(path: Path, known: Iterable[str] = (), part: dict[str, str] | None =
     if raw.columns.duplicated().any():
         repeated = int(raw.columns.duplicated().sum())
         raise Unusable(f"a table with {counted(repeated, 'duplicate column name')}; rename them")
-    if _lacks_header([str(name) for name in raw.columns]):
-        raise Unusable("a table without a header: its first line has numbers instead of names")
     glance = readers.FORMATS[format].glance
     if glance is not None:
         raw, id = glance(raw)
+    if _lacks_header([str(name) for name in raw.columns]):
+        raise Unusable("a table without a header: its first line has numbers instead of names")
     ids = [id] if glance is not None else _id_columns(raw, format, set(known))
     if not ids:
         raise Unusable(_no_ids(raw))

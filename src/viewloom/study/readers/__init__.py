@@ -161,7 +161,10 @@ covariates = ["age", "sex"]""",
     ),
     "freesurfer": Format(freesurfer.read_stats, freesurfer.is_stats, contents="*.stats"),
     "freesurfer-table": Format(
-        freesurfer_tables.read_stats_table, freesurfer_tables.is_stats_table, several=True
+        freesurfer_tables.read_stats_table,
+        freesurfer_tables.is_stats_table,
+        several=True,
+        glance=freesurfer_tables.by_subject,
     ),
     "clinica-merge": Format(
         caps.read_merged,

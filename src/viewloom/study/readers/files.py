@@ -25,6 +25,7 @@ from viewloom.study.readers.text import (
     load,
     load_blocks,
     padded_columns,
+    short_rows,
 )
 
 Given = Mapping[str, Any]
@@ -115,7 +116,13 @@ class TextFile:
 
     def load(self, text: Collection[str] | None = (), *, levels: bool = False) -> pd.DataFrame:
         """The cells."""
-        return load(self.path, self.dialect, text=text)
+        frame = load(self.path, self.dialect, text=text)
+        above, short = self.dialect.above, short_rows(self.path, self.dialect, frame)
+        self.notes = count_note(above, "line above the header", "lines above the header", public=True)
+        self.notes += count_note(
+            short, "row", text="with fewer cells than the header: the last ones are missing"
+        )
+        return frame
 
     def padded(self) -> list[str]:
         """Columns with zero-padded cells."""

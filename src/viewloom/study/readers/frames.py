@@ -15,7 +15,16 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.dates import Days, Reference, days_of
-from viewloom.study.readers.notation import TRUTH, Fault, Notation, advice, description, fault, parse
+from viewloom.study.readers.notation import (
+    SETTABLE,
+    TRUTH,
+    Fault,
+    Notation,
+    advice,
+    description,
+    fault,
+    parse,
+)
 from viewloom.study.readers.text import PADDED
 from viewloom.study.readers.visits import Visits, rule_of, visit_columns
 from viewloom.study.readers.visits import parse as parse_visit
@@ -311,6 +320,18 @@ def is_numeric(cells: pd.Series, codes: Codes, *, censored: bool = False, notati
         return True
     found = _parsed(cells, codes_of(str(cells.name), codes), censored, notation).fault
     return found is None or found.mostly_numbers
+
+
+def needs_correction(cells: pd.Series) -> bool:
+    """Whether cells of a column of numbers are none in any notation that can be set.
+
+    >>> needs_correction(pd.Series(["1", "2", "?"])), needs_correction(pd.Series(["1,5", "2,5"]))
+    (True, False)
+    """
+    if pd.api.types.is_numeric_dtype(cells):
+        return False
+    found = _parsed(cells, (), False, PLAIN).fault
+    return found is not None and not SETTABLE.issuperset(found.kinds)
 
 
 def codes_of(name: str, codes: Codes) -> Sequence[Code]:

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
-from viewloom.study.notes import Note
+from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import open_table, parts_of
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
@@ -21,6 +22,11 @@ from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import NAMED
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
+REGION = (  # names that ids of subjects do not have
+    r"(?:Left|Right)-(?:Hippocampus|Amygdala|Caudate|Putamen|Pallidum|Thalamus.*|Lateral-Ventricle)|Brain-Stem|"
+    r"[lr]h_\w+_(?:volume|area|thickness|thicknessstd|meancurv|gauscurv|foldind|curvind)|ctx[-_][lr]h[-_].+|"
+    r"wm-[lr]h-.+"
+)
 CORRECT = (
     "correct the cells, list missing codes in missing_codes, or write the table again with "
     "asegstats2table or aparcstats2table"
@@ -34,6 +40,7 @@ def read_stats_table(
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
+    sheet: str | int | None = None,
     global_measures: bool = False,
 ) -> pd.DataFrame:
     """Read tables of asegstats2table and aparcstats2table, with any delimiter, and join them.
@@ -41,13 +48,15 @@ def read_stats_table(
     Parameters
     ----------
     path : path, or list of paths
-        One table per measure and hemisphere.
+        One table per measure and hemisphere: files, or sheets of a workbook.
     id : str, optional
         Column of ids; the first column by default.
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out.
     missing_codes : list, or dict of column pattern to list, optional
         Missing codes other than blanks and NA.
+    sheet : str or int, optional
+        Workbooks: name or number of the sheet; by default all sheets with such a table.
     global_measures : bool, default=False
         Keep measures of the whole brain, such as the intracranial volume.
 
@@ -59,7 +68,11 @@ def read_stats_table(
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
     notes: list[Note] = []
     where = paths[0] if len(paths) == 1 else paths[0].parent
-    tables = [_read_stats_table(one, id, missing_codes or (), notes) for one in paths]
+    tables = [
+        _read_stats_table(one, part, id, missing_codes or (), notes)
+        for one in paths
+        for part in ([{"sheet": sheet}] if sheet is not None else _parts(one, id, notes))
+    ]
     joined = reduce(lambda left, right: _joined(left, right, where), tables)
     wide = frames.select(regions(joined, global_measures, notes), columns, exclude, where, notes)
     return frames.finish(wide, wide.index.rename("id"), where, notes)
@@ -67,21 +80,65 @@ def read_stats_table(
 
 def is_stats_table(sample: Sample) -> bool:
     """Whether the first cell is the header of asegstats2table or aparcstats2table."""
-    return TABLE_HEAD.fullmatch(next(iter(sample.header), "")) is not None
+    return _is_one(sample.header, None)
 
 
-def _read_stats_table(path: Path, id: str | None, codes: Codes, notes: list[Note]) -> pd.DataFrame:
+def _parts(path: Path, id: str | None, notes: list[Note]) -> list[dict[str, Any]]:
+    """Options that choose each table of a file: of several sheets, those that FreeSurfer's tables are in."""
+    key, names = parts_of(path) or ("", [])
+    parts: dict[str, dict[str, Any]] = {name: {key: name} for name in names}
+    known = {name: part for name, part in parts.items() if _is_one(open_table(path, **part).header, id)}
+    if names and not known:
+        raise StudyError(
+            f"{path.name}: none of {len(names)} {key}s is a table of FreeSurfer: {listed(names)}; its first "
+            "cell must be as asegstats2table or aparcstats2table wrote it."
+        )
+    others = [name for name in names if name not in known]
+    notes += count_note(len(others), f"other {key}", text=f"left out: {listed(others)}", public=True)
+    return list(known.values()) or [{}]
+
+
+def _is_one(header: Sequence[str], id: str | None) -> bool:
+    return id in header if id else TABLE_HEAD.fullmatch(next(iter(header), "")) is not None
+
+
+def _read_stats_table(
+    path: Path, part: dict[str, Any], id: str | None, codes: Codes, notes: list[Note]
+) -> pd.DataFrame:
     """One table, indexed by id."""
-    file = open_table(path, candidates=NAMED.values())
-    id = id or file.header[0]
+    file = open_table(path, candidates=NAMED.values(), **part)
+    head, id = file.header[0], id or file.header[0]
     raw = filled_rows(file.load([id]), path, notes)
+    if id == head and _are_regions(raw[id]):
+        raw = _transposed(raw, path)
+        notes.append(Note(("a row per region turned into a row per subject",)))
     directories = frames.as_text(frames.column(raw, id, path, "id")).str.rstrip("/")
     ids = frames.checked_ids(directories, path, hint="keep one row per subject")
     cells = raw.loc[:, raw.columns != id]
-    cells = cells.set_axis([_feature(name, file.header[0]) for name in cells.columns], axis=1)
+    cells = cells.set_axis([_feature(name, head) for name in cells.columns], axis=1)
     frames.select(cells, None, None, path, notes)  # repeated names
     values = frames.numbers(cells, codes, path, notes, way_out=CORRECT, notation=file.notation)
     return values.set_axis(ids, axis=0)
+
+
+def _are_regions(names: pd.Series) -> bool:
+    """Whether rows are regions, as with the option transpose, since some name is one of FreeSurfer's."""
+    return bool(frames.as_text(names).str.fullmatch(REGION).any())
+
+
+def _transposed(raw: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """One row per subject of a table with one column per subject."""
+    frames.check_names(raw, path)
+    id = str(raw.columns[0])
+    regions = frames.checked_ids(raw[id], path, hint="keep one row per region")
+    turned = raw.drop(columns=id).T.set_axis(regions, axis=1).infer_objects()
+    return turned.rename_axis(index=id, columns=None).reset_index()
+
+
+def by_subject(raw: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """One row per subject of a table, and the name of the column of ids."""
+    id = str(raw.columns[0])
+    return (_transposed(raw, Path("table")) if _are_regions(raw[id]) else raw), id
 
 
 def _feature(name: str, head: str) -> str:

@@ -7,7 +7,7 @@ labels of SPSS and Stata), or is inferred: text with few levels is nominal. Numb
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.frames import Code, Codes
 from viewloom.study.readers.notation import Notation, kind_of, showable
+from viewloom.study.readers.sheets import ABSENT
 from viewloom.study.wording import counted, quoted
 
 Array = np.ndarray
@@ -156,6 +157,7 @@ def as_levels(cells: pd.Series, how: Levelled, codes: Sequence[Code], path: Path
         text, known = text.map(lambda label: merged.get(label, label), na_action="ignore"), None
         setting = NOMINAL
     found = [label for label in text.dropna().unique().tolist() if known is None or label in known]
+    check_readable_levels(_listed(how.setting), text, where)
     if not isinstance(setting, str):
         names = [level_text(level) for level in setting]
         _check_listed([label for label in found if label not in names], text, where)
@@ -170,6 +172,24 @@ def as_levels(cells: pd.Series, how: Levelled, codes: Sequence[Code], path: Path
             f"to high: types = {{ '{cells.name}' = ['...', '...'] }}."
         )
     return pd.Categorical(text, pd.Index(names, dtype=str), ordered=setting == ORDINAL)
+
+
+def _listed(setting: Setting) -> list[str]:
+    """Levels of a setting, as the file has them."""
+    if isinstance(setting, Mapping):
+        return [str(spelling) for spellings in setting.values() for spelling in spellings]
+    return [] if isinstance(setting, str) else [level_text(level) for level in setting]
+
+
+def check_readable_levels(levels: Iterable[str], text: pd.Series, where: str) -> None:
+    """Refuse levels such as None and NA whose cells were read as missing."""
+    lost = [level for level in levels if level in ABSENT and not text.eq(level).any()]
+    missing = int(text.isna().sum())
+    if lost and missing:
+        raise StudyError(
+            f"{where} has {counted(missing, 'missing cell')}, and {quoted(lost)} is read as missing, so it "
+            "cannot be a level; write another word in the file."
+        )
 
 
 def _texts(cells: pd.Series, codes: Sequence[Code]) -> tuple[pd.Series, list[str] | None]:

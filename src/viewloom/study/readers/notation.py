@@ -29,6 +29,7 @@ KINDS = {  # kinds of cells that are not numbers; the first that matches
 NUMBERS = {  # kinds that are numbers in another notation
     "both marks", "thousands", "doubtful thousands", "comma", "point", "mixed", "percent", "quotes",
 }  # fmt: skip
+SETTABLE = {"both marks", "thousands", "doubtful thousands", "comma"}  # by decimal and thousands
 TRUTH = {"true": 1.0, "false": 0.0}
 MOST_SHOWN, LONGEST = 5, 14  # texts in a message, and characters of one
 SHOWABLE = re.compile(rf"[<>\u2264\u2265~=]*\s*{DIGITS}\s*[^\d_]{{0,10}}|[^\d]+")

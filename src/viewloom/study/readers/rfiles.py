@@ -1,11 +1,11 @@
-"""Files of R: data frames, tibbles and matrices of ``.rds`` and ``.RData``. No code of a file is run."""
+"""Files of R: data frames, tibbles and matrices of ``.rds`` and ``.RData``, also in lists. No code is run."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +38,7 @@ CELLS_PER_TEXT = 25  # what the text of a number costs
 MOST_OBJECTS = 1 << 21  # of about 150 bytes; equal texts are one
 WIDEST = 1 << 24  # characters
 TOO_MANY = "has too many texts or other objects to be read; save a data frame of fewer columns, or as CSV."
-NOT_VALID = "is not a valid file of R; save it again with saveRDS or save"
+NOT_VALID = "is damaged, or has objects that are not read; save the data frame alone, with saveRDS"
 
 
 def objects_in(path: Path) -> list[str]:
@@ -54,7 +54,8 @@ def load_rfile(path: Path, object: str | None, notes: list[Note]) -> pd.DataFram
     ----------
     path : Path
     object : str or None
-        Name of the object in an ``.RData``; by default the only table.
+        Name of the object in an ``.RData``, or of a part of a list, such as ``study$gene``; by default the
+        only table.
     notes : list of Note
     """
     found = _objects(path)
@@ -96,16 +97,42 @@ def _objects(path: Path) -> dict[str, pd.DataFrame]:
             found = _converted(parsed)
             several = isinstance(found, dict) and parsed.object.info.type.name == "LIST"
             found = found if several else {"": found}
-            tables = {visible(str(name)): _frame(value) for name, value in found.items()}
+            kept = _tables(found) or _tables(_members(found))
     except StudyError as error:
         raise StudyError(f"{path.name}: {error}") from None
     except (Exception, RecursionError, MemoryError):  # of the library, for what is damaged
         raise StudyError(f"{path.name}: {NOT_VALID}.") from None
-    kept = {name: table for name, table in tables.items() if table is not None}
     if not kept:
         kind = ", ".join(sorted({type(value).__name__ for value in found.values()})) or "nothing"
         raise StudyError(f"{path.name}: has no data frame or matrix ({kind}); save a data frame.")
     return kept
+
+
+def _tables(objects: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    frames = {visible(str(name)): _frame(value) for name, value in objects.items()}
+    return {name: frame for name, frame in frames.items() if frame is not None}
+
+
+def _members(objects: Mapping[str, Any]) -> dict[str, Any]:
+    """What is in lists and in lists of lists, by the names of R.
+
+    >>> _members({"study": {"gene": 1, "lipid": {"a": 2}}, "": [3]})
+    {'study$gene': 1, 'study$lipid$a': 2, '[[1]]': 3}
+    """
+    found: dict[str, Any] = {}
+    for name, value in objects.items():
+        parts = _parts(name, value)
+        lists = {key: part for key, part in parts.items() if isinstance(part, (dict, list))}
+        found |= {key: part for key, part in parts.items() if key not in lists} | _members(lists)
+    return found
+
+
+def _parts(name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {f"{name}${key}" if name else str(key): part for key, part in value.items()}
+    return {
+        f"{name}[[{n}]]": part for n, part in enumerate(value if isinstance(value, list) else (), start=1)
+    }
 
 
 def _parsed(content: bytes) -> Any:
@@ -264,11 +291,26 @@ def _data_frame(value: Any, attrs: Mapping[str, Any]) -> pd.DataFrame:
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise StudyError(f"a data frame has columns of the same name: {listed(repeated)}; rename them.")
     columns = value.values() if isinstance(value, dict) else value
-    frame = pd.DataFrame({name: _column(cells) for name, cells in zip(names, columns, strict=True)})
+    cells = [part for name, one in zip(names, columns, strict=True) for part in _columns(name, one)]
+    names = [name for name, _ in cells]
+    if len(set(names)) < len(names):
+        raise StudyError("the columns of a matrix in a data frame have the names of others; rename them.")
+    frame = pd.DataFrame({name: _column(one) for name, one in cells})
     rows = attrs.get("row.names")
     if isinstance(rows, (list, np.ndarray)) and len(rows) == len(frame) and _are_texts(rows):
         frame.index = pd.Index([str(row) for row in rows])
     return frame
+
+
+def _columns(name: str, cells: Any) -> Iterator[tuple[str, Any]]:
+    """A column, or the columns of one that is a matrix or a data frame, named as R does."""
+    if getattr(cells, "ndim", 1) != 2:
+        yield name, cells
+    elif isinstance(cells, pd.DataFrame):
+        yield from ((f"{name}.{key}", part) for key, part in cells.items())
+    else:
+        names = _axis(cells, 1) or [str(j) for j in range(1, cells.shape[1] + 1)]
+        yield from ((f"{name}.{key}", part) for key, part in zip(names, np.asarray(cells).T, strict=True))
 
 
 def _are_texts(rows: Any) -> bool:
@@ -277,6 +319,8 @@ def _are_texts(rows: Any) -> bool:
 
 def _column(cells: Any) -> Any:
     """Cells of a column for pandas: integers with missing cells as numbers, texts as text."""
+    if hasattr(cells, "dims"):  # an array with names
+        cells = np.asarray(cells)
     if isinstance(cells, np.ma.MaskedArray):
         return np.ma.filled(cells.astype(np.float64), np.nan)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "OU":

@@ -7,7 +7,8 @@ import marshal
 import math
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -43,6 +44,7 @@ SUMMARIES = {
     "standarddeviation", "median", "min", "max", "minimum", "maximum", "count", "n", "mittelwert", "summe",
     "gesamt", "moyenne", "somme", "media", "suma",
 }  # fmt: skip
+BELOW = ("row of notes or totals below the table", "rows of notes or totals below the table")
 NO_MEMORY = "memory ran out; it is damaged, or has cells far from the table: delete them, or set sheet."
 ERRORS = {"PasswordError": f"{PROTECTED}.", "MemoryError": NO_MEMORY}  # of the library
 Merged = Sequence[tuple[tuple[int, int], tuple[int, int]]]
@@ -209,9 +211,7 @@ def _table(
     frame, below = _frame(blocks, names, decimal)
     above = sum(bool(_filled(cells)) for cells in top[:at])
     notes += count_note(above, "line above the header", "lines above the header", public=True)
-    notes += count_note(
-        below, "row of notes or totals below the table", "rows of notes or totals below the table"
-    )
+    notes += count_note(below, *BELOW)
     return frame
 
 
@@ -366,15 +366,31 @@ def _end(columns: list[_Column], filled: list[int], keep: list[int]) -> int:
     """The row after the last one of the table, without the notes and totals below it."""
     end = len(filled)
     first = columns[keep[0]].texts if keep else {}
-    while end and (filled[end - 1] == 0 or _is_note(end - 1, first, filled, columns, len(keep))):
+    is_summary = summary_test(first.values())
+    while end and (
+        filled[end - 1] == 0
+        or is_summary(first.get(end - 1, ""))
+        or _is_note(end - 1, filled, columns, len(keep))
+    ):
         end -= 1
     return end
 
 
-def _is_note(row: int, first: dict[int, str], filled: list[int], columns: list[_Column], width: int) -> bool:
-    """Whether a row has a summary, or a text by itself: without values it is no subject, either."""
-    if folded(first.get(row, "")) in SUMMARIES:
-        return True
+def summary_test(first: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a text of the first column names a mean or total: it occurs once, and is no level such as N.
+
+    >>> [summary_test(texts)("N") for texts in (["a", "b", "N"], ["Y", "Y", "N"], ["Y", "N", "N"])]
+    [True, False, False]
+    """
+    counts = Counter(first)
+    distinct = max(counts.values(), default=1) == 1
+    return lambda text: (
+        folded(text) in SUMMARIES and counts[text] == 1 and (distinct or len(folded(text)) > 1)
+    )
+
+
+def _is_note(row: int, filled: list[int], columns: list[_Column], width: int) -> bool:
+    """Whether a row has a text by itself: without values it is no subject, either."""
     if filled[row] != 1 or width < 2:
         return False
     apart = row > 0 and filled[row - 1] == 0

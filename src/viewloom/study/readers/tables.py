@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from viewloom.study.errors import StudyError
@@ -20,6 +21,7 @@ from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.mixed import Types, declared, numbers_and_levels
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.shaping import Rename, Shape, equal_ids_hint, shaped
+from viewloom.study.readers.sheets import BELOW, summary_test
 from viewloom.study.readers.visits import VisitSetting, rule_of, visit_columns
 
 # columns of long tables in lower case, the likeliest first
@@ -422,12 +424,33 @@ def _truths(raw: pd.DataFrame) -> list[str]:
 
 
 def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFrame:
-    """Nonblank rows; it is an error if there are none."""
+    """Rows that are not blank, nor comments, nor totals at the end; it is an error if there are none."""
     filled = raw.notna().any(axis=1).to_numpy()
-    if not filled.any():
+    comments, totals = _comments_and_totals(raw[filled])
+    kept = filled.copy()
+    kept[filled] = ~(comments | totals)
+    if not kept.any():
         raise StudyError(f"{path.name}: has a header but no rows.")
     notes += count_note(int((~filled).sum()), "blank row")
-    return raw if filled.all() else raw[filled]
+    notes += count_note(int(comments.sum()), "comment")
+    notes += count_note(int(totals.sum()), *BELOW)
+    return raw if kept.all() else raw[kept]
+
+
+def _comments_and_totals(raw: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with nothing but a first cell that begins with #, and rows at the end such as a mean or total."""
+    comments, totals = np.zeros((2, len(raw)), dtype=bool)
+    if not len(raw) or pd.api.types.is_numeric_dtype(raw.iloc[:, 0]):
+        return comments, totals
+    first = frames.as_text(raw.iloc[:, 0]).fillna("")
+    comments[:] = first.str.startswith("#")
+    if comments.any():
+        comments &= raw.iloc[:, 1:].isna().all(axis=1).to_numpy()
+    end, is_summary = len(raw), summary_test(first)
+    while end and (comments[end - 1] or is_summary(first.iloc[end - 1])):
+        end -= 1
+    totals[end:] = ~comments[end:]
+    return comments, totals
 
 
 def is_table(sample: Sample) -> bool:

@@ -6,9 +6,10 @@ import codecs
 import csv
 import io
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,10 +21,13 @@ from viewloom.study.readers.packed import is_packed, open_bytes
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 NAMED = {**DELIMITERS, "space": " "}  # by the names that a user may give
+RARE = ("|", " ")  # delimiters of tables that have no other, and cells in every line
 SAMPLE = 50  # lines from which the dialect of a file is detected
 CHUNK = 1 << 20
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # starts with that of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
@@ -41,12 +45,13 @@ BINARY = {  # first bytes of files that are not delimited text -> solution
     b"ARROW1": "is a Feather file; give its name the end .feather",
 }
 TABLES_ONLY = "(formats 'table' and 'long' only)"  # formats with these options
-MISSING = [".", " "]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
+MISSING = [".", " ", "\x1a"]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
 SINGLE = "a single column"  # the start of an error
 ROW_NAMES = "row.names"  # the column for which R writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
 PADDED = r"0\d"  # the start of codes, but not of numbers
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,]*(?:[eE][-+]?\d+)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # possibly thousands
 OTHER = {".": ",", ",": "."}  # thousands separator -> decimal mark
 
@@ -62,6 +67,8 @@ class Dialect:
     header : list of str
     skip : int
         Lines before the header, such as Excel's ``sep=;``.
+    above : int
+        Titles and comments among them.
     """
 
     encoding: str
@@ -69,6 +76,7 @@ class Dialect:
     notation: Notation
     header: list[str]
     skip: int
+    above: int = 0
 
 
 def find_dialect(
@@ -93,14 +101,19 @@ def find_dialect(
     check_kind(path)
     _head(path)  # raises if the file cannot be read
     encoding = encoding or _encoding(path)
-    lines = _first_lines(path, encoding)
-    if not lines:
+    numbered = _first_lines(path, encoding)
+    if not numbered:
         raise StudyError(f"{path.name}: the file is empty.")
-    announced = re.fullmatch(r"sep=(.)", lines[0].rstrip("\r\n"), flags=re.IGNORECASE)
-    lines = lines[1:] if announced else lines
+    announced = re.fullmatch(r"sep=(.)", numbered[0][1].rstrip("\r\n"), flags=re.IGNORECASE)
+    numbered = numbered[1:] if announced else numbered
     mark = NAMED.get(delimiter, delimiter) if delimiter else announced and announced[1]
-    split = {other: _rows(lines, other) for other in [*candidates, *([mark] if mark else [])]}
+    marks = [*candidates, *([mark] if mark else [])]
+    above = _above([line for _, line in numbered], [mark] if mark else marks)
+    lines = [line for _, line in numbered[above:]]
+    split = {other: _rows(lines, other) for other in marks}
     mark = mark or max(split, key=lambda other: _fit(split[other]))
+    if delimiter is None and _fit(split[mark])[1] < 2:
+        mark, split = _rare(lines, mark, split)
     _check_columns(path, mark, split, given=delimiter is not None)
     rows = split[mark]
     return Dialect(
@@ -108,8 +121,41 @@ def find_dialect(
         delimiter=mark,
         notation=replace(find_notation(decimal, thousands, rows[1:], mark), options=options),
         header=_header(rows),
-        skip=int(announced is not None),
+        skip=numbered[above][0],
+        above=above,
     )
+
+
+def _above(lines: Sequence[str], marks: Sequence[str]) -> int:
+    """Number of lines above the header: comments, and titles of one cell.
+
+    >>> _above(["# of", "# 2021", "id,a,b", "x,1,2"], [","]), _above(["#id,a,b", "x,1,2"], [","])
+    (2, 0)
+    """
+    pairs = enumerate(pairwise(lines))
+    return next((n for n, (line, below) in pairs if not _is_above(line, below, marks)), 0)
+
+
+def _is_above(line: str, below: str, marks: Sequence[str]) -> bool:
+    """Whether a line is a comment or a title above another one, or above names."""
+    comment = line.startswith("#")
+    if comment and below.startswith("#"):
+        return True
+    usual = [mark for mark in marks if mark not in RARE and mark in below]
+    mark = max(usual or RARE, key=below.count)
+    if line.count('"') % 2:
+        return False
+    cells, names = ([cell.strip() for row in _rows([one], mark) for cell in row] for one in (line, below))
+    title = len(list(filter(None, cells))) == 1 or (comment and abs(len(cells) - len(names)) > 1)
+    texts = list(filter(None, names)) if title else []
+    return len(texts) > 1 and not any(map(NUMBER.fullmatch, texts))
+
+
+def _rare(lines: Sequence[str], mark: str, split: dict[str, list[list[str]]]) -> tuple[str, dict[str, Any]]:
+    """The delimiter of a table without a usual one, if all lines have as many cells as the header."""
+    split = {**split, **{other: _rows(lines, other) for other in RARE}}
+    good = [other for other in RARE if len(lines) > 1 and _fit(split[other])[0] == 1.0]
+    return (good or [mark])[0], split
 
 
 def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> pd.DataFrame:
@@ -137,7 +183,65 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
         raise StudyError(_ragged(path, str(error))) from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas reads extra cells as row names
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
+    _check_end(path, dialect, frame)
+    if frame.iloc[:, -1].isna().any():
+        _check_blanks(path, dialect)
     return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
+
+
+def _check_end(path: Path, dialect: Dialect, frame: pd.DataFrame) -> None:
+    """Refuse a file that ends within a row."""
+    if frame.iloc[-1:, -1:].notna().to_numpy().all():
+        return
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        last = next(iter(deque(file, maxlen=1)), "")
+    cut = not last.endswith("\n") and '"' not in last
+    found = _rows([last.strip("\x1a")], dialect.delimiter) if cut else []
+    if found and len(found[0]) < len(dialect.header):
+        cells = f"{len(found[0])} of {len(dialect.header)} cells"
+        raise StudyError(
+            f"{path.name}: the last line has {cells} and no line end, as if the file were cut off; copy it "
+            "again, or complete the line."
+        )
+
+
+def _check_blanks(path: Path, dialect: Dialect) -> None:
+    """Refuse short rows of a table with blanks between cells, in which no one can tell what is missing."""
+    width = len(dialect.header)
+    if dialect.delimiter != " ":
+        return
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        for number, line in enumerate(islice(file, dialect.skip + 1, None), start=dialect.skip + 2):
+            cells = sum(map(len, _rows([line], " ")))
+            if 0 < cells < width and not line.startswith(("#", "\x1a")):
+                raise StudyError(
+                    f"{path.name}: line {number} has {cells} cells, but the header has {width}; "
+                    "write NA for missing cells where blanks are between cells."
+                )
+
+
+def short_rows(path: Path, dialect: Dialect, frame: pd.DataFrame) -> int:
+    """Number of rows with fewer cells than names; pandas reads the others as missing."""
+    names, mark = list(dialect.header), dialect.delimiter
+    while names and names[-1] == f"column {len(names)}":  # of a trailing delimiter
+        names.pop()
+    if mark == " " or not names or not frame.iloc[:, len(names) - 1].isna().any():
+        return 0
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        below = islice(file, dialect.skip + 1, None)
+        if not any(line.count(mark) < len(names) - 1 and line.strip() for line in below):
+            return 0
+    with open_text(path, encoding=dialect.encoding, newline="") as file:
+        rows = csv.reader(islice(file, dialect.skip, None), delimiter=mark, skipinitialspace=True)
+        try:
+            return sum(_is_short(row, len(names)) for row in islice(rows, 1, None))
+        except csv.Error:  # a very long cell
+            return 0
+
+
+def _is_short(row: list[str], width: int) -> bool:
+    comment = len(row) == 1 and row[0].startswith(("#", "\x1a"))
+    return 0 < len(row) < width and any(map(str.strip, row)) and not comment
 
 
 def first_rows(path: Path, dialect: Dialect, rows: int, columns: int) -> pd.DataFrame:
@@ -158,13 +262,18 @@ def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str
     """The table as blocks of so many rows, whose columns are numeric or not, each block by itself."""
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if name in text]
+    last, lacking = pd.DataFrame(), False
     try:
         with open_text(path, encoding=dialect.encoding, newline=None) as file:
             # as objects, since pandas converts other texts a second time
             for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text, object)):
                 if frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
                     raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
+                last, lacking = frame, lacking or bool(frame.iloc[:, -1].isna().any())
                 yield frame.set_axis(header, axis=1)
+        _check_end(path, dialect, last)
+        if lacking:
+            _check_blanks(path, dialect)
     except (UnicodeError, LookupError):
         raise StudyError(_undecodable(path, dialect.encoding)) from None
     except StudyError:
@@ -213,7 +322,7 @@ def padded_columns(path: Path, dialect: Dialect) -> list[str]:
     padded = re.compile(rf'(?:^|{between})(?:[^\S{between}]|")*{PADDED}')
     found: set[int] = set()
     with open_text(path, encoding=dialect.encoding, newline=None) as file:
-        for line in filter(padded.search, file):
+        for line in filter(padded.search, islice(file, dialect.skip, None)):
             rows = _rows([line], dialect.delimiter)
             if [len(cells) for cells in rows] != [len(dialect.header)]:
                 return dialect.header
@@ -277,21 +386,17 @@ def _check_text(path: Path, head: bytes) -> None:
             raise StudyError(f"{path.name}: {advice}.")
 
 
-def _first_lines(path: Path, encoding: str) -> list[str]:
-    """The first nonblank lines; bytes that cannot be decoded are replaced, and `load` reports them."""
+def _first_lines(path: Path, encoding: str) -> list[tuple[int, str]]:
+    """The first nonblank lines, numbered from 0; `load` reports bytes that cannot be decoded."""
     try:
         with open_text(path, encoding=encoding, errors="replace", newline="") as file:
-            return list(islice(_filled(file), SAMPLE))
+            return list(islice(((n, line) for n, line in enumerate(file) if line.strip()), SAMPLE))
     except UnicodeError:  # codecs without replacement
         raise StudyError(_undecodable(path, encoding)) from None
     except StudyError:
         raise
     except (LookupError, ValueError):  # ValueError for names with a NUL
         raise StudyError(f"{path.name}: unknown encoding {encoding!r}; try utf-8 or cp1252.") from None
-
-
-def _filled(lines: Iterable[str]) -> Iterator[str]:
-    return (line for line in lines if line.strip())
 
 
 def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:
