@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from viewloom.data.checks import per_view
-from viewloom.models.scaling import Centred, Standard, UnitRows, fit_scalers
+from viewloom.models.scaling import Centred, Standard, UnitRows
 from viewloom.study.report.design import who
 from viewloom.study.report.findings import Findings
 from viewloom.study.report.presence import view_sizes
@@ -68,7 +68,7 @@ def _views(results: Results) -> list[dict[str, Any]]:
     model, views = results.model, results.views
     kernels = per_view(model.kernel, views.names, "kernel")
     settings = results.settings.get("views", {})
-    scalers = fit_scalers(views, kernels, model.scale)
+    scalers = [view.scaler for view in model.fitted_model_.problem.views]
     return [
         {
             "name": plain(name),
