@@ -51,7 +51,7 @@ def _unusual_of(block: Any, rows: Array, labels: Array, k: int) -> Array:
     X = numbers(block)
     X = X.tocsc() if sp.issparse(X) else X
     width = max(BATCH_VALUES // max(len(rows), 1), 1)
-    parts = [_dense(X[:, first : first + width])[rows] for first in range(0, X.shape[1], width)]
+    parts = (_dense(X[:, first : first + width])[rows] for first in range(0, X.shape[1], width))
     return np.vstack([unusual_counts(part, labels, k) for part in parts])
 
 
