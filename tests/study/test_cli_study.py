@@ -102,7 +102,7 @@ def truncate(folder):
 
 
 BAD = {
-    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "|")), ["vbm.csv", "set delimiter"]),
+    "wrong delimiter": (edited("vbm.csv", lambda t: t.replace(",", "~")), ["vbm.csv", "set delimiter"]),
     "another delimiter": (
         setting('path = "vbm.csv"', 'path = "vbm.csv"\ndelimiter = ";"'),
         ["vbm.csv", "leave delimiter out"],

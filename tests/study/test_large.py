@@ -154,7 +154,7 @@ def test_pac_of_sampled_pairs():
 def test_counting_clusters_in_some_samples(separation, expected):
     """As many are found in a quarter of the samples as in all, and equally stable ones."""
     views, _ = vl.simulate.blobs_views(250, n_views=2, separation=separation, random_state=0)
-    how = {"ks": [2, 3], "n_subsamples": 3, "n_twins": 4, "random_state": 0, "progress": False}
+    how = {"ks": [2, 3], "n_subsamples": 3, "n_twins": 6, "random_state": 0, "progress": False}
     some, all_ = choose_k(views, max_samples=100, **how), choose_k(views, max_samples=None, **how)
     assert some.recommended == all_.recommended == expected
     assert (len(some.views), len(all_.views)) == (100, 250)

@@ -147,6 +147,14 @@ def of_blocks(folder, n):
     return blocks.wide_table(open_table(path), path, id="id", codes=[-9], **options).attrs["notes"]
 
 
+def of_short_rows(folder, n):
+    """Rows with fewer cells than the header, comments between rows, and a title."""
+    rows = [f"{name},1" if i < n else f"{name},1,2" for i, name in enumerate(IDS)]
+    path = folder / "short.csv"
+    path.write_text("\n".join(["Volumes of the study", "id,a,b", *["# checked"] * n, *rows, ""]))
+    return read_table(path, id="id").attrs["notes"]
+
+
 def of_rows(folder, n):
     """Rows that a condition leaves out, and ids that do not match a pattern."""
     frame = table(["a", "b"], [*(f"sub-{name}" for name in IDS), *(f"x{i}" for i in range(n))])
@@ -435,6 +443,7 @@ def of_replication(folder, n):
 SCENARIOS = [
     of_table,
     of_blocks,
+    of_short_rows,
     of_rows,
     of_long,
     of_codes,
@@ -470,6 +479,7 @@ ELSEWHERE = {
         ("genotypes/reading.py", "Files.notes"), ("genotypes/reading.py", "Files._unusable"),
         ("genotypes/reading.py", "_pooled"),
         ("genotypes/scores.py", "Score._notes"), ("genotypes/scores.py", "_about"),
+        ("freesurfer_tables.py", "_parts"), ("freesurfer_tables.py", "_read_stats_table"),
         ("bids.py", "labelled"), ("caps.py", "_said"), ("caps.py", "read_caps"), ("caps.py", "read_merged"),
         ("muse.py", "read_muse"), ("oasis.py", "read_oasis"), ("ukb.py", "_chosen"),
         ("ukb.py", "_of_instance"), ("ukb.py", "_parts"), ("ukb.py", "_sources"), ("ukb.py", "_texts_left"),

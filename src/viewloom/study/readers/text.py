@@ -131,6 +131,8 @@ def _above(lines: Sequence[str], marks: Sequence[str]) -> int:
 
     >>> _above(["# of", "# 2021", "id,a,b", "x,1,2"], [","]), _above(["#id,a,b", "x,1,2"], [","])
     (2, 0)
+    >>> _above(["Volumes", "id,a,b", "# all of them", "x,1,2"], [","])
+    1
     """
     pairs = enumerate(pairwise(lines))
     return next((n for n, (line, below) in pairs if not _is_above(line, below, marks)), 0)
@@ -141,9 +143,11 @@ def _is_above(line: str, below: str, marks: Sequence[str]) -> bool:
     comment = line.startswith("#")
     if comment and below.startswith("#"):
         return True
-    usual = [mark for mark in marks if mark not in RARE and mark in below]
+    common = [mark for mark in marks if mark not in RARE]
+    usual = [mark for mark in common if mark in below]
     mark = max(usual or RARE, key=below.count)
-    if line.count('"') % 2:
+    header = not usual and any(mark in line for mark in common)  # above a comment
+    if header or line.count('"') % 2:
         return False
     cells, names = ([cell.strip() for row in _rows([one], mark) for cell in row] for one in (line, below))
     title = len(list(filter(None, cells))) == 1 or (comment and abs(len(cells) - len(names)) > 1)
