@@ -113,7 +113,7 @@ BECAUSE = {
     ),
     CUTS: (
         "the same groups are found again in subsamples ({stable}), but data with the same distributions and "
-        "correlations and no clusters can be cut into groups that are about as tight ({loss}). Where the "
+        "correlations and no clusters can be cut into groups that are nearly as tight ({loss}). Where the "
         "cuts lie is a convention; use positions along the continuum."
     ),
     UNSTABLE: "subsamples of the subjects give other groups ({stable}; {loss}). Do not interpret them.",
