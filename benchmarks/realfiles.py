@@ -28,6 +28,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,9 @@ def readings(path: Path) -> Iterator[Reading]:
     known = owner(path)
     if known is not None:
         other = _suffixed(independent.GENOTYPES, path)
-        yield known, lambda: FORMATS[known](path), other and (lambda ours: counts_apart(ours, other(path)))
+        for options in _modalities(path) if FORMATS[known].required else [{}]:
+            read = partial(FORMATS[known], path, **options)
+            yield known, read, other and (lambda ours: counts_apart(ours, other(path)))
         return
     kind = _kind(path)
     if kind is not None:
@@ -84,6 +88,15 @@ def readings(path: Path) -> Iterator[Reading]:
         if named is not None:
             options = {"numeric": False} if takes(named, "numeric") else {}
             yield named, lambda: FORMATS[named](path, **options), None
+
+
+def _modalities(path: Path) -> list[dict[str, str]]:
+    """Options that choose each modality of an h5mu file; one that is not there if it cannot be opened."""
+    try:
+        with import_module("h5py").File(path) as file:
+            return [{"modality": name} for name in file["mod"]]
+    except (ImportError, OSError, KeyError):
+        return [{"modality": ""}]
 
 
 def _of_table(path: Path, part: dict[str, str]) -> tuple[Callable[[], Any], Callable[[Any], int] | None]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from fuzzing.targets import ADNI, CODES, CUT, DIALECTS, LONG, NAMES, TABLE
+from fuzzing.targets import ADNI, CODES, CUT, DIALECTS, LONG, MATRIX, NAMES, TABLE
 
 LINES = 7
 TOML = b"""[study]
@@ -72,6 +72,12 @@ FDG = b"""RID,VISCODE,VISCODE2,ROINAME,ROILAT,MEAN
 2,bl,bl,Angular,Right,1.3
 4,m12,bl,Temporal,,1.1
 """
+MATRICES = b"""Geneid,Chr,S1,S2,S3
+ENSG00000130203,19,5,7,1
+ENSG00000136717,2,0,3,x
+__no_feature,,100,200,300
+"""
+GCT = b"#1.2\n2\t2\nName\tDescription\tS1\tS2\n1007_s_at\tna\t1.5\t2.5\n1053_at\tna\t0.5\t3\n"
 ASEG = b"""# Title Segmentation Statistics
 # Measure EstimatedTotalIntraCranialVol, eTIV, Estimated Total Intracranial Volume, 1500000.25, mm^3
 # ColHeaders  Index SegId NVoxels Volume_mm3 StructName normMean
@@ -457,6 +463,7 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "study": lambda: iter([TOML, *(b"[" + block for block in TOML.split(b"\n[")[3:])]),
     "table": lambda: _with_options(tables(), TABLE),
     "long": lambda: _with_options([FDG, *tables()], LONG),
+    "matrix": lambda: _with_options([MATRICES, GCT, *tables()], MATRIX),
     "codes": lambda: _with_options([b"eid,icd10\n1,I10\n1,E11\n2,\n", *tables()], CODES),
     "predict": run_models,
     "adni": _adni,

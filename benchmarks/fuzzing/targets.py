@@ -267,6 +267,13 @@ TABLE: list[Options] = [
         *DIALECTS,
     ]
 ]
+MATRIX: list[Options] = [
+    *[{}] * 4,
+    {"name": 0, "repeats": "mean"},
+    {"name": -1, "missing_codes": ["-9", "x"]},
+    {"subjects": ["*"], "exclude": ["*a"]},
+    {"decimal": ","},
+]
 LONG: list[Options] = [
     {"id": 0, "name": 2, "value": -1, **options}
     for options in [
@@ -348,6 +355,7 @@ TARGETS: Mapping[str, Target] = {
     "study": Target(study, mutation="toml"),
     "table": Target(table_by("table", TABLE), mutation="table"),
     "long": Target(table_by("long", LONG), mutation="table"),
+    "matrix": Target(table_by("matrix", MATRIX), mutation="table"),
     "codes": Target(table_by("codes", CODES), mutation="table"),
     "predict": Target(run_model, (DamagedFile, StudyError), "model"),
     "adni": Target(adni, mutation="table"),

@@ -41,6 +41,7 @@ from viewloom.study.readers.dates import Days
 from viewloom.study.readers.files import open_table
 from viewloom.study.readers.freesurfer import read_stats
 from viewloom.study.readers.images import read_maps
+from viewloom.study.readers.matrices import read_matrix
 from viewloom.study.readers.tables import read_long, read_table
 from viewloom.study.reading import ReferenceDates
 from viewloom.study.run import prepare
@@ -169,6 +170,14 @@ def of_long(folder, n):
     rows += [(name, "left", 1.0) for name in IDS[:n]] + [(name, "left", 2.0) for name in IDS[:n]]
     path = written(folder, pd.DataFrame(rows, columns=["id", "region", "value"]), index=False)
     return read_long(path, id="id", name="region", value="value", repeats="mean").attrs["notes"]
+
+
+def of_matrix(folder, n):
+    """Columns of annotation and of text, rows of text and of totals, and features with several rows."""
+    names = ["group", "site", "APOE", "BIN1", "APOE", "__no_feature"]
+    people = {name: ["a", "b", 1, 2, 3, 4] for name in IDS} | {f"text{i}": "text" for i in range(n)}
+    frame = pd.DataFrame({"Geneid": names, "Chr": 1, **people})
+    return read_matrix(written(folder, frame, index=False), repeats="mean").attrs["notes"]
 
 
 def of_codes(folder, n):
@@ -446,6 +455,7 @@ SCENARIOS = [
     of_short_rows,
     of_rows,
     of_long,
+    of_matrix,
     of_codes,
     of_visits,
     of_dates,

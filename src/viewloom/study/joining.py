@@ -152,7 +152,8 @@ def _unlinked_views(tables: Tables, study: Study) -> Iterator[Message]:
     linked, apart = _islands(tables.frames)
     if apart:
         a, b = (_union(tables.frames[name].index for name in names) for names in (linked, apart))
-        way = _way_out(a, b)
+        way = _turned({name: tables.frames[name] for name in linked}, b)
+        way = way or _turned({name: tables.frames[name] for name in apart}, a) or _way_out(a, b)
         yield Message(f"views {listed(linked)} have no subject in common with {listed(apart)}{way}", way)
 
 
@@ -166,7 +167,7 @@ def _no_common_subject(tables: Tables, study: Study) -> Iterator[Message]:
     """Participants that have no subject in common with the views."""
     ids, people = tables.ids, tables.participants
     if people is not None and len(ids) and not among(ids, people.index).any():
-        way = _way_out(ids, people.index)
+        way = _turned(tables.frames, people.index) or _way_out(ids, people.index)
         yield Message(f"the views have no subject in common with participants{way}", way)
 
 
@@ -202,6 +203,19 @@ def _islands(frames: Mapping[str, pd.DataFrame]) -> tuple[list[str], list[str]]:
 def _union(indices: Iterable[pd.Index]) -> pd.Index:
     found = {subject for index in indices for subject in index.to_numpy(dtype=object).tolist()}
     return pd.Index(sorted(found), dtype=str, name="id")
+
+
+def _turned(frames: Mapping[str, pd.DataFrame], ids: pd.Index) -> Message | None:
+    """The way out if columns of a view are subjects, and its rows are not in any spelling."""
+    found = [
+        name
+        for name, frame in frames.items()
+        if 2 * among(frame.columns, ids).sum() > frame.shape[1] and not best_style(frame.index, ids)[1]
+    ]
+    if not found:
+        return None
+    text = f": the columns of view {found[0]!r} are subjects; set format = 'matrix' there, without id."
+    return Message(text, Suggestion({"format": "matrix"}, block=("views", found[0])))
 
 
 def _way_out(a: pd.Index, b: pd.Index) -> Message:

@@ -197,3 +197,78 @@ def test_codes_without_rows_or_with_a_repeated_column(tmp_path, text, said):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(StudyError, match=said):
         read_codes(tmp_path / "t.csv", id="eid", code="code")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_short_rows_and_lines_above_the_header_are_noted(in_blocks, monkeypatch, table, tmp_path, delimiter):
+    """Short rows in two blocks, one of which has no other row with a missing last cell."""
+    lines = table.fillna(1.0).to_csv(index=False, sep=delimiter).splitlines()
+    for at in (14, 15, 88):
+        lines[at] = lines[at].rsplit(delimiter, 2)[0]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["Volumes", "of all subjects", *lines]) + "\n")
+    whole, found = both(path, monkeypatch)
+    assert max(in_blocks) < N
+    assert_allclose(found.to_numpy(), whole.to_numpy(), rtol=1e-6)
+    notes = list(map(str, found.attrs["notes"]))
+    assert notes == list(map(str, whole.attrs["notes"]))
+    assert any(note.startswith("3 rows with fewer cells than the header") for note in notes)
+    assert "2 lines above the header left out" in notes
+
+
+@pytest.mark.parametrize("column", ["p25010_i2", "eid"])
+def test_short_rows_of_uk_biobank_and_of_codes_are_noted(in_blocks, monkeypatch, tmp_path, column):
+    rows = [f"{i},{i % 7}.5,{i % 5}.25" for i in range(N)]
+    rows[40] = "40,3.5"
+    path = tmp_path / "t.csv"
+    path.write_text("eid,p25005_i2,p25010_i2\n" + "\n".join(rows) + "\n")
+
+    def notes():
+        frame = read_ukb(path) if column != "eid" else read_codes(path, id="eid", code="p25010_i2")
+        return list(map(str, frame.attrs["notes"]))
+
+    found = notes()
+    monkeypatch.setattr(files, "LARGE_TEXT", 2**40)
+    assert found == notes()
+    assert any(note.startswith("1 row with fewer cells than the header") for note in found)
+
+
+ODD = {
+    "comment at the end": lambda lines: [*lines, "# end"],
+    "comment between rows": lambda lines: [*lines[:50], "# half", *lines[50:]],
+    "total": lambda lines: [*lines, "Mean" + ",1.5" * D],
+    "booleans in later rows": lambda lines: [
+        f"{line},{'1' if i < 50 else 'True'}" for i, line in enumerate(lines)
+    ],
+    "line ends in quotation marks": lambda lines: [*lines[:50], '"a\nb"' + ",1.5" * D, *lines[50:]],
+    "blank row": lambda lines: [*lines[:50], "," * D, *lines[50:]],
+    "longer row": lambda lines: [*lines[:50], lines[50] + ",1", *lines[51:]],
+    "equal ids in two blocks": lambda lines: [*lines, lines[3]],
+    "date in a later row": lambda lines: [*lines, "x" + ",2020-01-01" * D],
+    "text that is a code": lambda lines: [*lines, "x" + ",ND" * D],
+}
+
+
+@pytest.mark.parametrize("odd", list(ODD))
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_oddities_are_judged_as_in_a_whole_table(in_blocks, monkeypatch, table, tmp_path, odd, mark):
+    head, *lines = table.fillna(1.5).to_csv(index=False).splitlines()
+    more = ",flag" if odd == "booleans in later rows" else ""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([mark + head + more, *ODD[odd](lines)]) + "\n", encoding="utf-8")
+
+    def outcome():
+        try:
+            frame = read_table(path, id="eid", missing_codes=["ND"])
+        except StudyError as error:
+            return str(error)
+        return frame.astype(np.float32), list(map(str, frame.attrs["notes"]))
+
+    found = outcome()
+    monkeypatch.setattr(files, "LARGE_TEXT", 2**40)
+    whole = outcome()
+    if isinstance(whole, str):
+        assert found == whole
+    else:
+        pd.testing.assert_frame_equal(found[0], whole[0])
+        assert found[1] == whole[1]

@@ -12,7 +12,7 @@ from viewloom.study.readers import FORMATS, sniff
 from viewloom.study.readers.berkeley import kinds_of, read_pet
 from viewloom.study.readers.muse import read_muse
 from viewloom.study.readers.oasis import read_oasis
-from viewloom.study.readers.ukb import parsed, read_ukb
+from viewloom.study.readers.ukb import drafts, parsed, read_ukb
 
 RIDS = [2, 3, 5, 7]
 EIDS = [1000011, 1000022, 1000033]
@@ -140,6 +140,18 @@ class TestUkb:
         assert frame.columns.tolist() == ["p25005", "p25010", "p25019"]
         assert_array_equal(frame["p25010"], table[foreign.ukb_name(style, 25010, 2)])
         assert frame.index.tolist() == [str(id) for id in EIDS]
+
+    @pytest.mark.parametrize("style", ["rap", "csv", "r", "stata"])
+    def test_age_sex_and_visit_are_no_features_of_a_draft(self, save, style):
+        path = save(foreign.ukb(EIDS, style).assign(**{foreign.ukb_name(style, 21003, 2): range(len(EIDS))}))
+        (settings,) = drafts(path)
+        sex = ["p31"] if style == "rap" else []  # elsewhere of instance 0
+        assert settings == {"instance": 2, "arrays": "drop", "exclude": [*sex, "p53", "p21003"]}
+        assert read_ukb(path, **settings).columns.tolist() == ["p25005", "p25010", "p25019"]
+
+    def test_a_table_of_age_and_sex_alone_is_kept(self, save):
+        path = save(pd.DataFrame({"eid": EIDS, "p31": 1, "p21022": range(len(EIDS))}))
+        assert drafts(path) == [{}]
 
     def test_instances_and_arrays_are_chosen(self, save):
         table = foreign.ukb(EIDS)

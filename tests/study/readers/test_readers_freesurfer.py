@@ -306,3 +306,33 @@ class TestFastSurfer:
         self.write(tmp_path / "sourcedata" / "freesurfer", "fsaverage", **{"aseg.stats": self.VINN})
         assert sniff(tmp_path) == "freesurfer"
         assert read_stats(tmp_path).index.tolist() == ["sub-01"]
+
+
+def test_tables_in_a_list_of_r(tmp_path):
+    rdata = pytest.importorskip("rdata")
+    ids = pd.array(["S1", "S2", "S3"], dtype=pd.StringDtype("python"))
+    tables = {
+        "first": pd.DataFrame({"Measure:volume": ids, "Left-Amygdala": [1.5, 2.5, 3.5]}),
+        "second": pd.DataFrame({"Measure:volume": ids, "Left-Amygdala": [4.5, 5.5, 6.5]}),
+    }
+    path = tmp_path / "aseg.rds"
+    rdata.write_rds(path, tables)
+    for name, table in tables.items():
+        frame = read_stats_table(path, object=name)
+        assert_array_equal(frame["Left-Amygdala"], table["Left-Amygdala"])
+        assert sniff(path, {"object": name}) == "freesurfer-table"
+    assert read_stats_table(path, object="second", sheet=None).index.tolist() == ["S1", "S2", "S3"]
+    with pytest.raises(StudyError, match="3 subjects have the same features in several tables"):
+        read_stats_table(path)
+    with pytest.raises(StudyError, match="no data frame or matrix 'third'"):
+        read_stats_table(path, object="third")
+    with pytest.raises(StudyError, match="sheet is not an option of"):
+        read_stats_table(path, sheet="second")
+
+
+def test_a_row_of_units_is_counted(tmp_path):
+    rows = ["Measure:volume,Left-Amygdala,Right-Amygdala", "unit,mm3,mm3", "S1,1,2", "S2,3,4", "S3,5,6"]
+    (tmp_path / "aseg.csv").write_text("\n".join(rows) + "\n")
+    frame = read_stats_table(tmp_path / "aseg.csv")
+    assert frame.index.tolist() == ["S1", "S2", "S3"]
+    assert "1 row of descriptions below the header left out" in texts(frame.attrs["notes"])

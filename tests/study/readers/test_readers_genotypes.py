@@ -14,7 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from viewloom.study.errors import StudyError
 from viewloom.study.readers import sniff
 from viewloom.study.readers.genetics import read_bgen, read_pgen, read_vcf
+from viewloom.study.readers.genotypes import sources
+from viewloom.study.readers.genotypes.counts import Counts
+from viewloom.study.readers.genotypes.filters import Filters
 from viewloom.study.readers.genotypes.pgen import PgenSource
+from viewloom.study.readers.genotypes.pgen_header import records
 from viewloom.study.readers.genotypes.vcf_cells import decimals
 from viewloom.study.readers.plink import read_bed
 
@@ -329,16 +333,70 @@ class TestSeveralFiles:
         assert "1 variant that not all files have left out" in texts(frame.attrs["notes"])
 
 
-@pytest.mark.parametrize("limits", [{"min_maf": 0.2}, {"min_maf": 0.1, "min_call_rate": 0.8}])
-def test_variants_left_out_by_counts_are_those_left_out_by_calls(tmp_path, limits, monkeypatch):
-    rng = np.random.default_rng(3)
-    values = rng.binomial(2, rng.uniform(0, 0.5, size=(D, 1)), size=(D, N)).astype(VALUES.dtype)
-    values[rng.random(values.shape) < rng.uniform(0, 0.4, size=(D, 1))] = -1
-    path = files.write_pgen(tmp_path / "g.pgen", IDS, ROWS, values)
-    assert PgenSource(path).tallies(np.ones(D, dtype=bool))[1].tolist() == (values >= 0).sum(axis=1).tolist()
+LIMITS = [{"min_maf": 0.2}, {"min_maf": 0.1, "min_call_rate": 0.8}, {"min_maf": 0.02, "min_call_rate": 0.99}]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("n", [N, 300])
+def test_variants_left_out_by_counts_are_those_left_out_by_calls(tmp_path, limits, n, monkeypatch):
+    """Rare and common alleles, of which either may be counted; most records of 300 subjects are lists."""
+    rng, d = np.random.default_rng(3), 120
+    frequency = rng.choice([0.001, 0.01, 0.02, 0.1, 0.3, 0.5, 0.9, 0.98, 0.99, 0.999], size=(d, 1))
+    values = rng.binomial(2, frequency, size=(d, n)).astype(np.int8)
+    values[rng.random(values.shape) < rng.choice([0, 0.005, 0.02, 0.4], size=(d, 1))] = -1
+    path = files.write_pgen(tmp_path / "g.pgen", [f"s{i}" for i in range(n)], files.panel(d, "1"), values)
+    source = PgenSource(path)
+    tallies = source.tallies(np.ones(d, dtype=bool))
+    assert tallies.calls.tolist() == (values >= 0).sum(axis=1).tolist()
+    assert tallies.copies.tolist() == np.maximum(values, 0).sum(axis=1).tolist()
+    few = Filters(**limits).unlike(n)
+    rare = source.tallies(np.ones(d, dtype=bool), few).rare
+    assert (n == N) or len(rare)
     by_counts = read_pgen(path, **limits)
-    monkeypatch.setattr(PgenSource, "tallies", lambda self, wanted: None)
+    monkeypatch.setattr(PgenSource, "tallies", lambda self, wanted, unlike: None)
     by_calls = read_pgen(path, **limits)
-    assert 0 < by_calls.shape[1] < D
+    assert 0 < by_calls.shape[1] < d
     pd.testing.assert_frame_equal(by_counts, by_calls)
     assert by_counts.attrs["notes"] == by_calls.attrs["notes"]
+
+
+@pytest.mark.parametrize("n", [200, 256, 257, 5000])
+def test_the_length_of_a_record_bounds_the_subjects_in_its_list(tmp_path, n):
+    """The subjects are neighbours, so that the list is as short as possible, or far from each other."""
+    few = range(min(n // 2, 130))
+    values = np.zeros((4 * len(few), n), dtype=np.int8)
+    for k in few:
+        values[4 * k, :k], values[4 * k + 1, : n // 2 : max(1, n // 2 // max(k, 1))] = 1, -1
+        values[4 * k + 2], values[4 * k + 3] = 2, 2
+        values[4 * k + 2, :k], values[4 * k + 3, n - k :] = 1, 0
+    path = files.write_pgen(
+        tmp_path / "g.pgen", [f"s{i}" for i in range(n)], files.panel(len(values), "1"), values
+    )
+    unlike = np.minimum((values != 0).sum(axis=1), (values != 2).sum(axis=1))
+    bound = records(path).unlike_at_most()
+    assert (bound >= unlike).all()
+    assert (bound[unlike == 1] < n).all()
+
+
+def test_records_beyond_the_end_of_the_file(tmp_path):
+    path = files.write_pgen(tmp_path / "g.pgen", IDS, ROWS, VALUES)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StudyError, match="is damaged or truncated"):
+        read_pgen(path, variants=[ROWS[0][2]])
+
+
+@pytest.mark.parametrize("options", [{}, {"ld_prune": {"window": 5, "step": 2, "r2": 0.02}}])
+@pytest.mark.parametrize("dosages", [False, True])
+def test_reserved_room_makes_no_difference(tmp_path, monkeypatch, options, dosages):
+    """Neither where all variants that are expected come, nor where some are pruned."""
+    path = files.write_pgen(tmp_path / "g.pgen", IDS, ROWS, VALUES / np.float32(1.25) if dosages else VALUES)
+    monkeypatch.setattr(sources, "BLOCK", 4 * N)
+    expected = read_pgen(path, min_maf=0.05, **options)
+    reserved = []
+    monkeypatch.setattr(sources, "LARGE_CELLS", 1)
+    monkeypatch.setattr(Counts, "reserve", lambda *a, old=Counts.reserve, **k: reserved.append(old(*a, **k)))
+    found = read_pgen(path, min_maf=0.05, **options)
+    assert bool(reserved) == (not dosages)
+    assert set(found.dtypes) == {np.dtype(np.float32)}
+    pd.testing.assert_frame_equal(found.astype(np.float64), expected)
+    assert found.attrs["notes"] == expected.attrs["notes"]

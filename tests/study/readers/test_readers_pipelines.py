@@ -214,6 +214,35 @@ class TestCat12:
         with pytest.raises(StudyError, match=said):
             read_reports(tmp_path / "TIV.txt")
 
+    def test_tissue_volumes_of_spm(self, tmp_path):
+        names = ["sub-01/anat/sub-01_T1w_seg8.mat", "sub-02/anat/sub-02_T1w_seg8.mat", "ann_seg8.mat"]
+        rows = [f"'/data/{name}',{6.5e-1 + n},4.5e-01,3.1e-01" for n, name in enumerate(names)]
+        path = tmp_path / "TIV.csv"
+        path.write_text("\n".join(["File,Volume1,Volume2,Volume3", *rows]) + "\n")
+        assert sniff(path) == "cat12-report"
+        frame = read_reports(path)
+        assert frame.index.tolist() == ["sub-01", "sub-02", "ann"]
+        assert frame.columns.tolist() == ["Volume1", "Volume2", "Volume3"]
+        assert_allclose(frame["Volume1"], [0.65, 1.65, 2.65])
+        path.write_text(path.read_text().replace("sub-02", "sub-01"))
+        with pytest.raises(StudyError, match="set visit to keep one session") as caught:
+            read_reports(path)
+        assert "sub-01" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("row", "said"), [("'a_seg8.mat',x,1", "'Volume1'"), (",1,2", "'File' is blank")]
+    )
+    def test_refused_tables_of_spm(self, tmp_path, row, said):
+        (tmp_path / "TIV.csv").write_text(
+            f"File,Volume1,Volume2\n{row}\n'b_seg8.mat',1,2\n'c_seg8.mat',1,2\n"
+        )
+        with pytest.raises(StudyError, match=said):
+            read_reports(tmp_path / "TIV.csv")
+
+    def test_paths_of_reports_in_a_table_of_tiv(self, tmp_path):
+        (tmp_path / "TIV.txt").write_text("/data/report/cat_ann.xml\t1500\n/data/bob.nii.gz\t1400\n")
+        assert read_reports(tmp_path / "TIV.txt").index.tolist() == ["ann", "bob"]
+
     def test_matlab_files_give_the_same(self, tmp_path):
         from scipy.io import savemat
 

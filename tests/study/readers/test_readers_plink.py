@@ -72,10 +72,9 @@ class TestBed:
             assert found is None
             return
         values = np.select([calls == 0, calls == 2], [2, 1], 0)
-        at, called, copies = found
-        assert 0 < len(at) < d
-        assert_array_equal(called, (calls != 1).sum(axis=1)[at])
-        assert_array_equal(copies, values.sum(axis=1)[at])
+        assert 0 < len(found.at) < d
+        assert_array_equal(found.calls, (calls != 1).sum(axis=1)[found.at])
+        assert_array_equal(found.copies, values.sum(axis=1)[found.at])
 
     def test_filters_count_what_they_leave_out(self, tmp_path):
         path = write(tmp_path)

@@ -6,10 +6,12 @@ import os
 import zipfile
 from pathlib import Path
 
+import foreign_files
 import numpy as np
+import pandas as pd
 import pytest
 from noted import texts
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from old_workbooks import old_workbook
 
 from viewloom.study.errors import StudyError
@@ -442,3 +444,68 @@ class TestRefused:
         text.write_text("id,a\n1,2\n")
         assert "sheet is not an option of delimited text; it is for Excel" in complaint(text, sheet="x")
         assert open_table(text).header == ["id", "a"]
+
+
+def adni(*names):
+    """A table of ADNI with one visit and these columns of numbers."""
+    keys = {"RID": range(1, 13), "PTID": [f"011_S_{rid:04d}" for rid in range(1, 13)], "VISCODE": "bl"}
+    return pd.DataFrame(keys).assign(**{name: np.arange(12) % 3 + 1.5 for name in names})
+
+
+RIDS = [f"{rid:04d}" for rid in range(1, 13)]
+TABLES = {
+    "muse": (foreign_files.muse(RIDS), {}),
+    "oasis3": (foreign_files.oasis([f"OAS3{rid}" for rid in RIDS]), {}),
+    "ukb": (foreign_files.ukb(RIDS), {"instance": 2, "arrays": "drop"}),
+    "adni-pet": (foreign_files.berkeley(range(1, 13)), {}),
+    "clinica-merge": (
+        foreign_files.merged([f"sub-{rid}" for rid in RIDS]),
+        {"statistics": {"pipeline": "t1-volume"}},
+    ),
+    "adnimerge": (adni("MMSE", "FDG").assign(DX="AD"), {}),
+    "tadpole": (adni("D1", "D2", "MMSE", "FDG").assign(DXCHANGE=1), {}),
+    "ucsffsx": (adni("ST29SV", "ST88SV").assign(OVERALLQC="Pass"), {}),
+    "fdg": (adni("MEAN").assign(ROINAME="Angular"), {}),
+}
+
+
+class TestFormatsInFilesOfSeveralTables:
+    """What is read from a sheet or object is what is read from a file of its own."""
+
+    @pytest.mark.parametrize("format", list(TABLES))
+    def test_sheets(self, tmp_path, format):
+        table, options = TABLES[format]
+        read = FORMATS[format].read
+        table.to_csv(tmp_path / "t.csv", index=False)
+        expected = read(tmp_path / "t.csv", **options)
+        path = tmp_path / "t.xlsx"
+        with pd.ExcelWriter(path) as book:
+            pd.DataFrame({"id": ["a", "b"], "x": [1, 2]}).to_excel(book, sheet_name="first", index=False)
+            table.to_excel(book, sheet_name="second", index=False)
+        for sheet in ("second", 2):
+            found = read(path, sheet=sheet, **options)
+            assert_array_equal(found.index.str.lstrip("0"), expected.index.str.lstrip("0"))
+            pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True))
+        with pytest.raises(StudyError, match="2 sheets have data: 'first', 'second'; set sheet to one of"):
+            read(path, **options)
+        with pytest.raises(StudyError, match="no sheet 'third'; there are 'first'"):
+            read(path, sheet="third", **options)
+        with pytest.raises(StudyError, match="sheet is not an option of delimited text"):
+            read(tmp_path / "t.csv", sheet="second", **options)
+        assert sniff(path, {"sheet": "second"}) == format
+        assert {"sheet", "object"} <= set(FORMATS[format].options)
+
+    @pytest.mark.parametrize("format", ["muse", "ukb", "adni-pet"])
+    def test_objects(self, tmp_path, format):
+        rdata = pytest.importorskip("rdata")
+        table, options = TABLES[format]
+        frames = {"first": pd.DataFrame({"x": [1.0, 2.0]}), "second": table.reset_index(drop=True)}
+        texts = {name: pd.StringDtype("python") for name in table.select_dtypes("str").columns}
+        frames["second"] = frames["second"].astype(texts)
+        rdata.write_rda(tmp_path / "t.RData", frames)
+        read = FORMATS[format].read
+        found = read(tmp_path / "t.RData", object="second", **options)
+        table.to_csv(tmp_path / "t.csv", index=False)
+        assert_allclose(found, read(tmp_path / "t.csv", **options))
+        with pytest.raises(StudyError, match="set object"):
+            read(tmp_path / "t.RData", **options)

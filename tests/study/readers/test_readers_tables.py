@@ -18,6 +18,7 @@ WIDE = "subject,hippocampus,amygdala\n007,3.5,1.25\n008,2.5,\n010,-4,1.75\n"
 VALUES = [[3.5, 1.25], [2.5, NAN], [-4.0, 1.75]]
 COMMAS = ["decimal commas read as points"]
 ABOVE = ["1 line above the header left out"]
+ABOVE_2, ABOVE_3 = ([f"{n} lines above the header left out"] for n in (2, 3))
 BELOW = ["2 rows of notes or totals below the table left out"]
 SHORT = ["1 row with fewer cells than the header: the last ones are missing"]
 LONG = "RID,VISCODE,ROI,SIDE,SUVR\n2,bl,Angular,Left,1.2\n2,bl,Angular,Right,1.3\n5,bl,Angular,Left,1.4\n"
@@ -72,6 +73,11 @@ class TestWide:
             (lambda text: "# a, b\n\n# c\n" + text, "utf-8", ["2 lines above the header left out"]),
             (lambda text: "Volumes of 2021\n\n" + text, "utf-8", ABOVE),
             (lambda text: '"Volumes, in mL",,\n' + text, "utf-8", ABOVE),
+            (lambda text: "Volumes of 2021\nin mL\n" + text, "utf-8", ABOVE_2),
+            (lambda text: "A study of\nhealth and\n\nof age\n" + text, "utf-8", ABOVE_3),
+            (lambda text: "A study\nin mL\n" + text.replace(",", ";").replace(".", ","), "utf-8",
+             [*COMMAS, *ABOVE_2]),
+            (lambda text: "A,,\nB,,\nC c,,\n" + text, "utf-8", ABOVE_3),
             (lambda text: "Volumes of 2021\n" + text.replace(",", "|"), "utf-8", ABOVE),
             (lambda text: text + "# end\n", "utf-8", ["1 comment left out"]),
             (lambda text: text + "Mean,1,2\nTotal,3,\n", "utf-8", BELOW),
@@ -80,7 +86,8 @@ class TestWide:
         ids=["comma", "bom", "utf-16", "semicolon", "tab", "crlf", "cr", "blanks", "quotes", "sep line",
              "decimal comma", "decimal comma, tab, utf-16", "empty lines", "empty rows", "empty column",
              "closing delimiter", "utf-32", "end of DOS", "bar", "blank", "comments above", "title above",
-             "title with delimiters above", "title above bars", "comment", "totals", "short row"],
+             "title with delimiters above", "two titles", "three titles", "two titles, decimal comma",
+             "titles with delimiters", "title above bars", "comment", "totals", "short row"],
     )  # fmt: skip
     def test_any_dialect_gives_the_same_numbers(self, write, change, encoding, note):
         frame = read_table(write(change(WIDE), encoding=encoding), id="subject")
@@ -104,6 +111,9 @@ class TestWide:
             ("# of 2021\n#subject,x,y\na,1,2\n", ["#subject", "x", "y"]),
             ("x\na,b\nc,d\n", None),
             ("x y\na 1 2\nb 3 4\n", ["row.names", "x", "y"]),
+            ("x y\na b\nc,d e,f\ng,h i,j\n", ["x", "y"]),
+            ("subject x\na u\nb 2,5\nc 3,5\n", ["subject", "x"]),
+            ("subject;x\na;1\nb;u,v\nc;w,x\n", ["subject", "x"]),
             ("site,x\n1,2\n", ["site", "x"]),
             ("name,x\nAda A. Lee,low\nBo B. Lee,high\n", ["name", "x"]),
         ],
@@ -466,7 +476,8 @@ class TestSniff:
 
     def test_every_format_has_a_reader(self):
         assert list(FORMATS) == [
-            "table", "long", "codes", "nifti", "cat12-report", "cat12", "caps", "bids", "freesurfer",
+            "table", "long", "matrix", "codes", "nifti", "cat12-report", "cat12", "caps", "bids",
+            "freesurfer",
             "freesurfer-table", "clinica-merge", "muse", "oasis3", "ukb", "ucsffsx", "adnimerge", "tadpole",
             "fdg", "adni-pet", "plink", "plink-raw", "pgen", "bgen", "vcf", "h5mu", "h5ad",
         ]  # fmt: skip

@@ -4,7 +4,7 @@ import base64
 import re
 
 import pytest
-from chromium import OUTSIDE, VIOLATIONS, WITHOUT, axe_core, chromium, requested
+from chromium import OUTSIDE, PATIENCE, VIOLATIONS, WITHOUT, axe_core, chromium, requested
 
 FEATURES = "#t-features-0"
 # contrast of all text in figures with the card behind it, but for numbers on heat maps
@@ -79,7 +79,7 @@ def button(browser, label, table=FEATURES):
         buttons = browser.find_elements("css selector", f"{table} thead button")
         return next((found for found in buttons if found.text == label), None)
 
-    return WebDriverWait(browser, 10).until(drawn)
+    return WebDriverWait(browser, PATIENCE).until(drawn)
 
 
 def sorting(browser, table=FEATURES):

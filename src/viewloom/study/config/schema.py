@@ -132,6 +132,9 @@ class Source(Block):
         default=None, description="Thousands separator; none by default."
     )
     encoding: str | None = Field(default=None, description="Such as 'cp1252'; detected by default.")
+    subjects: list[str] | None = Field(
+        default=None, description="matrix: patterns of the columns of subjects; by default all of numbers."
+    )
     sheet: str | int | None = Field(
         default=None, description="Workbooks: name of the sheet, or its number from 1."
     )

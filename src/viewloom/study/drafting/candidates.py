@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +29,7 @@ from viewloom.study.drafting.tables import (
 )
 from viewloom.study.drafting.walk import walk
 from viewloom.study.errors import StudyError
+from viewloom.study.ids import best_style
 from viewloom.study.readers.files import parts_of
 from viewloom.study.wording import counted
 
@@ -155,10 +156,37 @@ def _look_at_texts(paths: Sequence[Path], found: Found) -> None:
     known = {id for table in opened.values() if isinstance(table, Table) for id in table.subjects()}
     for source in late if known else ():
         opened[source] = _opened(*source, known)
+    for source in _turned(opened):
+        opened[source] = _opened(*source, (), "matrix")
     tables = [table for table in opened.values() if isinstance(table, Table)]
     _choose_ids(tables, [set(view.ids) for view in found.views])
     for source in sorted(opened, key=lambda one: paths.index(one[0])):
         _sort_in(*source, opened[source], found)
+
+
+def _turned(opened: Mapping[Source, Table | list[Candidate] | str]) -> list[Source]:
+    """Tables whose columns are the subjects of other tables."""
+    tables = {source: table for source, table in opened.items() if isinstance(table, Table)}
+    return [
+        source
+        for source, table in tables.items()
+        if table.format == "table"
+        and any(_has_columns_of(table, other) for other in tables.values() if other is not table)
+    ]
+
+
+def _has_columns_of(table: Table, other: Table) -> bool:
+    """Whether most columns of a table, but none of its rows, are named by the ids of another one."""
+    ids = set(other.subjects())
+    if 2 * len(ids.intersection(table.header)) <= len(table.header) or _are_counted(table.header[1:]):
+        return False
+    _, shared = best_style(ids, table.subjects())
+    return not shared
+
+
+def _are_counted(names: Sequence[str]) -> bool:
+    """Whether names are 1, 2, 3 and so on, as those of features often are; perhaps from 0."""
+    return any(list(names) == [str(n) for n in range(first, first + len(names))] for first in (0, 1))
 
 
 def _sources(path: Path) -> list[Source]:
@@ -190,14 +218,16 @@ def _pass_alike(alike: Sequence[Path], found: Found) -> None:
     found.passed += [(path.relative_to(found.folder).as_posix(), why, 1) for path in alike]
 
 
-def _opened(path: Path, part: tuple[str, str] | None, known: Iterable[str]) -> Table | list[Candidate] | str:
-    """Read a table, or record why that is not possible."""
+def _opened(
+    path: Path, part: tuple[str, str] | None, known: Iterable[str], format: str | None = None
+) -> Table | list[Candidate] | str:
+    """Read a table, or record why that is not possible; its format is guessed unless it is given."""
     chosen = {} if part is None else dict([part])
     try:
-        format = readers.sniff(path, chosen)
-        if format is not None and format not in SETTINGS:
-            return views_of_file(path, format)
-        return kinds.unreadable_as(path) or look_at(path, known, chosen)
+        guessed = format or readers.sniff(path, chosen)
+        if guessed is not None and guessed not in SETTINGS:
+            return views_of_file(path, guessed, chosen)
+        return kinds.unreadable_as(path) or look_at(path, known, chosen, format)
     except Unusable as error:
         return str(error)
     except OSError as error:
@@ -282,7 +312,8 @@ def _table_view(table: Table) -> Candidate | None:
         remarks += [*table.visits.remarks, *_session_note(table), *why_excluded(table)]
     elif table.format == "long":
         remarks += [*table.visits.remarks]
-    settings = {**table.part, **settings} if general else settings
+    joined = readers.FORMATS[table.format].several  # all tables of a file
+    settings = {**({} if joined else table.part), **settings}
     return Candidate(
         table.name,
         [table.path],
@@ -365,6 +396,7 @@ def _genotypes(table: Table) -> dict[str, Any]:
 SETTINGS = {  # formats of texts of which something is to be chosen; the readers of others are asked
     "table": _table_settings,
     "long": _table_settings,
+    "matrix": _nothing,
     "bids": _table_settings,
     "oasis3": _days,
     "freesurfer-table": _nothing,

@@ -27,9 +27,9 @@ DIAGNOSIS = (
     "subjecttype participanttype diseasestatus patientstatus diagnosissc"
 )
 COVARIATES = (
-    "age sex gender ptgender mf ageatscan agebl agemri ageyears ageatmri agescan agebaseline ageatvisit "
-    "entryage ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu icv "
-    "etiv tiv estimatedtotalintracranialvol estimatedtotalintracranialvolume"
+    "age sex gender ptgender mf ageatscan ageatentry agebl agemri ageyears ageatmri agescan agebaseline "
+    "ageatvisit entryage ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu "
+    "icv etiv tiv estimatedtotalintracranialvol estimatedtotalintracranialvolume"
 )
 OTHERS = (  # describe the subject, but are neither measures nor usual covariates
     "hand handedness handednesscategory race ethnicity ethnic ptethcat ptraccat ptmarry height weight "
@@ -60,6 +60,17 @@ def named(header: Iterable[str], names: str) -> list[str]:
     known = names.split()
     found = [name for name in header if folded(name) in known]
     return sorted(found, key=lambda name: known.index(folded(name)))
+
+
+def form_status(header: Sequence[str]) -> list[str]:
+    """Columns of REDCap that say whether a form is complete, and which row of an instrument this is.
+
+    >>> form_status(["record_id", "redcap_event_name", "mri_complete", "redcap_repeat_instance"])
+    ['mri_complete', 'redcap_repeat_instance']
+    """
+    if not any(name.startswith("redcap_") or name == "record_id" for name in header):
+        return []
+    return [name for name in header if name.endswith("_complete") or name == "redcap_repeat_instance"]
 
 
 def may_be_ids(cells: pd.Series) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from viewloom.study import readers
@@ -18,12 +19,13 @@ from viewloom.study.readers.packed import open_bytes, unpacked_name
 from viewloom.study.wording import counted
 
 MOST_VIEWS = 20  # of one file or folder
+NO_PART: Mapping[str, str] = MappingProxyType({})
 
 
-def views_of_file(path: Path, format: str) -> list[Candidate] | str:
-    """The views of a file by its reader, or why there are none."""
+def views_of_file(path: Path, format: str, part: Mapping[str, str]) -> list[Candidate] | str:
+    """The views of a file, or of a sheet or object, by its reader; or why there are none."""
     with _beginning(path) as start:
-        found = _views(start, [start], format, path)
+        found = _views(start, [start], format, path, part)
     return found
 
 
@@ -45,11 +47,18 @@ def folder_files(paths: Sequence[Path], found: Found) -> set[Path]:
     return taken
 
 
-def _views(path: Path, files: Sequence[Path], format: str, source: Path) -> list[Candidate] | str:
+def _views(
+    path: Path,
+    files: Sequence[Path],
+    format: str,
+    source: Path,
+    part: Mapping[str, str] = NO_PART,
+) -> list[Candidate] | str:
     """Views of a file, or of a folder and its files, by the reader of a format; or why it refuses them."""
     known = readers.FORMATS[format]
     try:
-        drafts = known.drafts(path, files)[:MOST_VIEWS]
+        part = {key: name for key, name in part.items() if readers.takes(format, key)}
+        drafts = [part | settings for settings in known.drafts(path, files, **part)[:MOST_VIEWS]]
         needed = [name for name in known.required if any(name not in settings for settings in drafts)]
         if needed:
             return f"format {format!r}, which needs {' and '.join(needed)}; write its block by hand"
@@ -57,7 +66,7 @@ def _views(path: Path, files: Sequence[Path], format: str, source: Path) -> list
     except (StudyError, ImportError) as error:
         return str(error).split("\n")[0].removeprefix(f"{path.name}: ").rstrip(".")
     views = []
-    for settings, name, frame in zip(drafts, _names(source, drafts), frames, strict=True):
+    for settings, name, frame in zip(drafts, _names(source, drafts, part), frames, strict=True):
         ids, features = [[str(one) for one in axis] for axis in (frame.index, frame.columns)]
         counts = f"{counted(len(ids), 'subject')}, {counted(len(features), 'column')} of numbers"
         said = f"{counts}, format {format!r}{'' if path == source else ', of the first lines'}"
@@ -65,9 +74,10 @@ def _views(path: Path, files: Sequence[Path], format: str, source: Path) -> list
     return views
 
 
-def _names(path: Path, drafts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _names(path: Path, drafts: Sequence[Mapping[str, Any]], part: Mapping[str, str]) -> list[str]:
     """Names of views: that of the file or folder, and what tells its views apart."""
     stem = path.name if path.is_dir() else Path(unpacked_name(path)).stem
+    stem = "_".join([stem, *(name.removeprefix(f"{stem}$") for name in part.values())])
     if len(drafts) == 1:
         return [stem]
     texts = [_texts(settings) for settings in drafts]

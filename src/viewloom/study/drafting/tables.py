@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, islice
@@ -20,11 +20,12 @@ from viewloom.study.errors import StudyError
 from viewloom.study.readers import frames
 from viewloom.study.readers.bids import described, levels_of
 from viewloom.study.readers.files import kind_of, open_table
+from viewloom.study.readers.matrices import annotates
 from viewloom.study.readers.mixed import has_levels
 from viewloom.study.readers.packed import is_packed, open_bytes, unpacked_name
 from viewloom.study.readers.tables import REGION, VALUE
 from viewloom.study.readers.text import NAMED, SINGLE
-from viewloom.study.readers.visits import FIRST, parse, visit_columns
+from viewloom.study.readers.visits import FIRST, parse, repeat_column, unrepeated, visit_columns
 from viewloom.study.wording import counted, folded
 
 LARGE = 1 << 25  # bytes; of larger files only the first lines are read
@@ -33,6 +34,8 @@ LEAST_LEVELLED = 0.25  # text columns with levels per measure, for them to be fe
 MOST_IDS = 4  # candidate id columns
 SIDE = "roilat side hemi hemisphere"
 PERHAPS_VISITS = "ses tp phase event redcapevent followup exam month months year"  # if ids are not unique
+REPEATS = "rows of repeated instruments left out by rows"
+Glance = Callable[[pd.DataFrame], tuple[pd.DataFrame, str]]
 LONG_KEYS = (" ".join(map(folded, REGION)), " ".join(map(folded, VALUE)))
 
 
@@ -66,6 +69,8 @@ class Table:
         The sheet or object, where the file has several tables.
     notes : list of str
         What was left out of the file.
+    rows : str or None
+        The condition on rows that are kept.
     """
 
     path: Path
@@ -75,6 +80,7 @@ class Table:
     ids: list[str]
     part: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    rows: str | None = None
 
     @property
     def title(self) -> str:
@@ -118,7 +124,10 @@ class Table:
         if not format.tabular:
             first = "bl" if format.glance is None else FIRST
             return Visits({"visit": first}) if readers.takes(self.format, "visit") else Visits()
-        return choose_visit(self)
+        chosen = choose_visit(self)
+        if self.rows is None:
+            return chosen
+        return Visits({**chosen.settings, "rows": self.rows}, (*chosen.remarks, REPEATS))
 
     @cached_property
     def baseline(self) -> pd.DataFrame:
@@ -154,6 +163,7 @@ class Table:
     def measures(self) -> list[str]:
         """Numeric columns that are neither ids, visits nor clinical."""
         apart = {*self.ids, *visit_columns(self.header), *self.clinical, *self.text, *self.counting}
+        apart |= {*columns.form_status(self.header)}
         apart |= {self.visits.settings.get("visit_column", "")}
         return [name for name in self.header if name not in apart]
 
@@ -193,7 +203,9 @@ FITS = {
 }
 
 
-def look_at(path: Path, known: Iterable[str] = (), part: dict[str, str] | None = None) -> Table:
+def look_at(
+    path: Path, known: Iterable[str] = (), part: dict[str, str] | None = None, format: str | None = None
+) -> Table:
     """Read a table as far as needed, and find its id columns.
 
     Parameters
@@ -203,6 +215,8 @@ def look_at(path: Path, known: Iterable[str] = (), part: dict[str, str] | None =
         Ids of other tables, which identify an id column with an unusual name.
     part : dict, optional
         The sheet or object, where the file has several tables.
+    format : str, optional
+        Guessed by default.
 
     Raises
     ------
@@ -210,21 +224,40 @@ def look_at(path: Path, known: Iterable[str] = (), part: dict[str, str] | None =
         With the kind of the file, and the solution.
     """
     try:
-        format, raw, complete, notes = _read(path, part or {})
+        guessed, raw, complete, notes = _read(path, part or {})
     except (StudyError, ImportError) as error:
         raise Unusable(_reason(str(error).removeprefix(f"{path.name}: ").rstrip("."))) from None
     if raw.columns.duplicated().any():
         repeated = int(raw.columns.duplicated().sum())
         raise Unusable(f"a table with {counted(repeated, 'duplicate column name')}; rename them")
+    format = format or guessed
+    if format == "table" and annotates(readers.Sample(path, part)):
+        raise Unusable("a table of features, such as results of tests: its rows are not subjects")
     glance = readers.FORMATS[format].glance
-    if glance is not None:
-        raw, id = glance(raw)
+    raw, id = (raw, "") if glance is None else _glanced(glance, raw)
     if _lacks_header([str(name) for name in raw.columns]):
         raise Unusable("a table without a header: its first line has numbers instead of names")
     ids = [id] if glance is not None else _id_columns(raw, format, set(known))
     if not ids:
         raise Unusable(_no_ids(raw))
-    return Table(path, format, raw, complete, ids, part or {}, notes)
+    raw, rows = _once(raw) if readers.takes(format, "rows") else (raw, None)
+    return Table(path, format, raw, complete, ids, part or {}, notes, rows)
+
+
+def _once(raw: pd.DataFrame) -> tuple[pd.DataFrame, str | None]:
+    """Rows that are no repeated instruments of REDCap, and the condition; None where all are kept."""
+    name = repeat_column(raw.columns)
+    if name is None or raw[name].isna().all() or raw[name].notna().all():
+        return raw, None
+    return raw[raw[name].isna()], unrepeated(name)
+
+
+def _glanced(glance: Glance, raw: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """One row per subject, and the name of the column of ids."""
+    try:
+        return glance(raw)
+    except StudyError as error:
+        raise Unusable(str(error).removeprefix("table: ").rstrip(".")) from None
 
 
 def _reason(error: str) -> str:

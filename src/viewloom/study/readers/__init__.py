@@ -22,6 +22,7 @@ from viewloom.study.readers import (
     freesurfer_tables,
     genetics,
     images,
+    matrices,
     muse,
     oasis,
     plink,
@@ -95,6 +96,15 @@ def participants_formats() -> list[str]:
 FORMATS: dict[str, Format] = {
     "table": Format(tables.read_table, tables.is_table, tabular=True),
     "long": Format(tables.read_long, tables.is_long, tabular=True),
+    "matrix": Format(
+        matrices.read_matrix,
+        matrices.is_matrix,
+        example='''[views.expression]
+path = "counts.tsv"
+format = "matrix"
+name = "Geneid"''',
+        glance=matrices.by_subject,
+    ),
     "codes": Format(codes.read_codes, codes.is_codes, drafts=codes.drafts),
     "nifti": Format(
         images.read_maps,

@@ -6,7 +6,7 @@ The id is the RID and the visit is baseline by default.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -14,11 +14,11 @@ from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
-from viewloom.study.readers.tables import filled_rows, pivot
+from viewloom.study.readers.tables import filled, pivot
 from viewloom.study.readers.visits import FIRST, LAST, VisitSetting, parse, rule_of
 
 SAME_VISIT = {  # codes of one visit: a baseline includes screening and its scan
@@ -44,6 +44,7 @@ BOOKKEEPING = (
 )  # fmt: skip
 
 
+@with_part
 def read_adnimerge(
     path: str | Path,
     *,
@@ -56,6 +57,7 @@ def read_adnimerge(
     numeric: bool = True,
     aside: Aside = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read ADNIMERGE.
 
@@ -77,6 +79,8 @@ def read_adnimerge(
         If False, text such as DX and PTGENDER is kept, for the table of participants.
     aside : function of str to bool, optional
         As in `tables.read_table`.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -85,12 +89,13 @@ def read_adnimerge(
         at the visit: that at baseline, which the table has, plus ``Years_bl``. ``>1700`` is read as 1700.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes, date, reference)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference, part)
     codes = MERGE_CODES if missing_codes is None else missing_codes
     raw = _aged(raw, codes, path, notation)
     return _clinical(raw, path, id, columns, exclude, codes, numeric, notes, notation, aside)
 
 
+@with_part
 def read_tadpole(
     path: str | Path,
     *,
@@ -103,6 +108,7 @@ def read_tadpole(
     numeric: bool = True,
     aside: Aside = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read TADPOLE_D1_D2: ADNIMERGE joined with tables of imaging and CSF measures.
 
@@ -113,6 +119,8 @@ def read_tadpole(
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1 in the tables other than ADNIMERGE and in those of its columns that are never
         negative.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -121,7 +129,7 @@ def read_tadpole(
         CN, MCI or AD, from DXCHANGE where that is given.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes, date, reference)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference, part)
     codes: Codes = TADPOLE_CODES
     if missing_codes is not None:
         names = [str(name) for name in raw.columns]
@@ -134,6 +142,7 @@ def read_tadpole(
     return frame.set_axis(stcodes.readable(frame.columns), axis=1)
 
 
+@with_part
 def read_fdg(
     path: str | Path,
     *,
@@ -145,6 +154,7 @@ def read_fdg(
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read UCBERKELEYFDG: one row per scan and region.
 
@@ -159,6 +169,8 @@ def read_fdg(
         Shell patterns of the regions to keep and to leave out.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -167,7 +179,7 @@ def read_fdg(
         with a note. ADNI has one to five regions; BAIPETNMRC has more.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes, date, reference)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference, part)
     name = ["ROINAME", *(["ROILAT"] if "ROILAT" in raw.columns else [])]
     wide = pivot(
         raw,
@@ -207,16 +219,19 @@ def visit_rows(
     notes: list[Note],
     date: str | None = None,
     reference: Reference | None = None,
+    part: TablePart | None = None,
 ) -> tuple[pd.DataFrame, Notation]:
     """Rows of the visit, with ids and codes as text, and how numbers are written."""
-    raw, notation = loaded(path, id, notes)
+    raw, notation = loaded(path, id, notes, part)
     return at_visit(raw, path, id, visit, notes, date, reference), notation
 
 
-def loaded(path: Path, id: str, notes: list[Note]) -> tuple[pd.DataFrame, Notation]:
+def loaded(
+    path: Path, id: str, notes: list[Note], part: TablePart | None = None
+) -> tuple[pd.DataFrame, Notation]:
     """All rows, with ids and codes as text, and how numbers are written."""
-    file = open_table(path)
-    raw = filled_rows(file.load([id, *TEXT], levels=True), path, notes).copy()  # defragmented
+    file = open_table(path, **(part or {}))
+    raw = filled(file, path, notes, [id, *TEXT], levels=True).copy()  # defragmented
     frames.column(raw, id, path, "id")
     frames.check_names(raw, path)
     return raw, file.notation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, at_visit, loaded
 from viewloom.study.readers.dates import Reference
+from viewloom.study.readers.files import TablePart, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.visits import VisitSetting
@@ -44,6 +45,7 @@ SAME = 0.005  # deviation from 1 of a reference region to which values are relat
 NORMALISED = re.compile(r"SUMMARYSUVR_\w+NORM.*")  # relative to the region that their names say
 
 
+@with_part
 def read_pet(
     path: str | Path,
     *,
@@ -58,6 +60,7 @@ def read_pet(
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read an amyloid or tau table of UC Berkeley: AMY_6MM, TAU_6MM, TAUPVC_6MM, AV45, FBB or AV1451.
 
@@ -87,13 +90,15 @@ def read_pet(
         Shell patterns of the columns to keep and to leave out, among those of `measures`.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1, except in centiloids, which can be negative.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
     DataFrame indexed by ``id``
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = loaded(path, id, notes)
+    raw, notation = loaded(path, id, notes, part)
     kinds = kinds_of([str(name) for name in raw.columns])
     wanted = _wanted(kinds, measures, path)
     raw = _of_tracer(_passed(raw, require_qc, path, notes), tracer, wanted, path, notes)
@@ -123,9 +128,9 @@ def is_pet(sample: Sample) -> bool:
     return "RID" in names and bool(names & (regions | summaries)) and not {"D1", "D2"} <= names
 
 
-def drafts(path: Path, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
+def drafts(path: Path, files: Sequence[Path] = (), **part: Unpack[TablePart]) -> list[dict[str, Any]]:
     """Settings of the drafted view: the most frequent tracer, and the first scan if few have a baseline."""
-    raw, _ = loaded(path, "RID", [])
+    raw, _ = loaded(path, "RID", [], part)
     raw = _passed(raw, True, path, [])
     settings: dict[str, Any] = {}
     tracers = frames.as_text(raw["TRACER"]) if "TRACER" in raw.columns else pd.Series(dtype=object)

@@ -19,6 +19,8 @@ from viewloom.study.readers import frames
 from viewloom.study.readers.files import TableFile
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation, fractions, looks_grouped
+from viewloom.study.readers.sheets import SUMMARIES
+from viewloom.study.wording import folded
 
 Array = np.ndarray
 BLOCK_CELLS = 2**23  # cells of a block
@@ -87,7 +89,9 @@ def wide_table(
     except NotPlain:
         return None
     index = frames.checked_ids(ids, path, hint=frames.repeats_hint(header))
-    frame = frames.finish(pd.DataFrame(values, columns=names, copy=False), index, path, [*notes, *found])
+    frame = frames.finish(
+        pd.DataFrame(values, columns=names, copy=False), index, path, [*notes, *file.notes, *found]
+    )
     frame.attrs["aside"] = named
     return frame
 
@@ -100,18 +104,28 @@ def is_plain(file: TableFile) -> bool:
 def gathered(
     file: TableFile, id: str, names: list[str], codes: Codes, notes: list[Note]
 ) -> tuple[Array, pd.Series]:
-    """Numbers (n x d, float32) and ids of all rows; `NotPlain` where a cell is no number."""
+    """Numbers (n x d, float32) and ids of all rows.
+
+    `NotPlain` where a cell is no number, a column is boolean in some blocks only, or a row may be a comment
+    or a total.
+    """
     doubts, parts, ids, coded = Doubts(file.notation, np.arange(len(names))), [], [], 0
+    truths = set[tuple[bool, ...]]()
+    last = pd.Series(dtype=object)
     rows = max(BLOCK_CELLS // (len(names) + 1), 1)
     with stage("Reading rows", 0) as advance:
         for block in file.blocks([id, *names], [id], rows):
             values = _numbers(block, id, names, frames.names_truth(codes))
+            truths.add(tuple(map(pd.api.types.is_bool_dtype, block[names].dtypes)))
+            last = block.iloc[:, 0]
+            if _has_comment(last) or len(truths) > 1:
+                raise NotPlain
             doubts.see(values)
             coded += _blanked(values, names, codes)
             parts.append(values.astype(np.float32))
             ids.append(block[id])
             advance(len(block))
-    if doubts.any or not parts:
+    if doubts.any or not parts or folded(str(last.iloc[-1])) in SUMMARIES:
         raise NotPlain
     notes += count_note(coded, "cell", text="with a missing code set to missing")
     return np.concatenate(parts), pd.concat(ids, ignore_index=True)
@@ -132,6 +146,13 @@ def _numbers(block: pd.DataFrame, id: str, names: Sequence[str], truths: bool) -
     if max(map(abs, ends)) > np.finfo(np.float32).max:  # infinite ones, too
         raise NotPlain
     return values
+
+
+def _has_comment(first: pd.Series) -> bool:
+    """Whether a cell of the first column begins as a comment does."""
+    if pd.api.types.is_numeric_dtype(first):
+        return False
+    return bool(frames.as_text(first).str.startswith("#").any())
 
 
 def _blanked(values: Array, names: list[str], codes: Codes) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.tables import read_table
@@ -108,6 +108,7 @@ def read_caps(
     return frames.finish(wide, ids, folder, notes)
 
 
+@with_part
 def read_merged(
     path: str | Path,
     *,
@@ -117,6 +118,7 @@ def read_merged(
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read the regions of one pipeline and atlas in a table of `clinica iotools merge-tsv`.
 
@@ -132,6 +134,8 @@ def read_merged(
         Shell patterns of the regions to keep and to leave out.
     missing_codes, reference
         As in `tables.read_table`.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -139,7 +143,7 @@ def read_merged(
         Columns have the names of the regions.
     """
     path = Path(path)
-    found = merged_kinds(open_table(path).header)
+    found = merged_kinds(open_table(path, **part).header)
     if not found:
         raise StudyError(
             f"{path.name}: no columns such as t1-volume_group-*_atlas-*_ROI-*; is it of merge-tsv?"
@@ -148,7 +152,7 @@ def read_merged(
     regions = {name: _region(name) for name in found[kind]}
     nothing = [name for name, region in regions.items() if region.casefold() in BACKGROUND]
     wanted = [_literal(name) for name in regions if name not in nothing]
-    options: Any = {"missing_codes": missing_codes, "reference": reference, "visit_column": SESSION}
+    options: Any = {"missing_codes": missing_codes, "reference": reference, "visit_column": SESSION, **part}
     frame = read_table(path, id=ID, visit=visit, columns=wanted, **options)
     attrs, notes = frame.attrs, [*frame.attrs["notes"], _said(kind)]
     notes += count_note(len(nothing), "background region", public=True)
@@ -187,9 +191,11 @@ def drafts_of_caps(folder: Path, files: Sequence[Path] = ()) -> list[dict[str, A
     )
 
 
-def drafts_of_merged(path: Path, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
+def drafts_of_merged(
+    path: Path, files: Sequence[Path] = (), **part: Unpack[TablePart]
+) -> list[dict[str, Any]]:
     """Settings of the views of a merged table."""
-    file = open_table(path)
+    file = open_table(path, **part)
     ids = frames.as_text(file.load([ID, SESSION])[ID])
     return _drafts(merged_kinds(file.header), {"visit": "first"} if ids.duplicated().any() else {})
 

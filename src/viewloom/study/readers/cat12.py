@@ -1,4 +1,4 @@
-"""CAT12: regional volumes and thickness of all subjects in a folder, and total intracranial volumes."""
+"""CAT12: regional volumes and thickness of subjects in a folder, and intracranial volumes, also of SPM."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from viewloom.study.notes import Count, Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.cat12_files import Atlas, report_of, rois_of
 from viewloom.study.readers.dates import Reference
+from viewloom.study.readers.files import open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Patterns
+from viewloom.study.readers.tables import filled
 from viewloom.study.readers.visits import VisitSetting
 from viewloom.study.wording import counted, nearest
 
@@ -29,8 +31,11 @@ PREFERRED = ("neuromorphometrics", "aparc_DK40", "cobra", "hammers", "lpba40", "
 USUAL = ("Vgm", "thickness")  # measures by default
 GLOBALS = ["TIV", "GM", "WM", "CSF", "WMH"]
 TIV = re.compile(r"(?i)TIV\w*\.txt")
+SPM = re.compile(r"File(?: Volume\d)+")  # names of columns of SPM's table of tissue volumes
+SEGMENTED = re.compile(r"(?P<name>.+?)(?:_seg8)?\.(?:mat|nii|nii\.gz)")  # of SPM, or images
 VOLUME = re.compile(r"\d{1,5}(?:\.\d+)?|NaN")
 LARGEST = 1 << 26  # bytes of a table
+FROM_SPM = "correct the cells, or write the table again with SPM"
 IDENTICAL = "keep one file per subject, or set visit"
 
 
@@ -98,12 +103,13 @@ def read_reports(
     aside: Aside = None,
     reference: Reference | None = None,
 ) -> pd.DataFrame:
-    """Read total intracranial volume and volumes of tissues of CAT12: reports ``cat_*.xml``, or ``TIV.txt``.
+    """Read intracranial volume and volumes of tissues: ``cat_*.xml`` or ``TIV.txt`` of CAT12, or of SPM.
 
     Parameters
     ----------
     path : str or Path
-        A folder with reports; or the table that CAT12 writes of them, which must have been saved with names.
+        A folder with reports; or the table that CAT12 writes of them, which must have been saved with names;
+        or the table of SPM's Tissue Volumes, with columns ``File``, ``Volume1`` and so on.
     visit, columns, exclude, aside, reference
         As in `read_cat12` and `tables.read_table`.
     numeric : bool
@@ -112,10 +118,12 @@ def read_reports(
     Returns
     -------
     DataFrame indexed by ``id``
-        TIV, GM, WM, CSF and WMH in ml; from reports also IQR, the rating of image quality (1 is best).
+        TIV, GM, WM, CSF and WMH in ml; from reports also IQR, the rating of image quality (1 is best). Tables
+        of SPM keep their columns, in litres. Ids are names of images without folder and endings, or their
+        subjects where they are named as in BIDS.
     """
     path, notes = Path(path), list[Note]()
-    wide = _reports(path, notes) if path.is_dir() else _tiv_table(path)
+    wide = _reports(path, notes) if path.is_dir() else _table(path, notes)
     cells, named = frames.apart(wide, aside, path)
     frame = _finished(cells, visit, columns, exclude, path, notes, reference)
     frame.attrs["aside"] = named
@@ -131,7 +139,7 @@ def is_reports(sample: Sample) -> bool:
     """Whether it is a folder with reports of CAT12, or its table of TIV."""
     if sample.path.is_dir():
         return next(_found(sample.path, REPORT), None) is not None
-    return bool(TIV.fullmatch(sample.path.name))
+    return bool(TIV.fullmatch(sample.path.name)) or _is_of_spm(sample.header)
 
 
 def folders_of_rois(paths: Sequence[Path], folder: Path) -> dict[Path, list[Path]]:
@@ -278,6 +286,41 @@ def _reports(folder: Path, notes: list[Note]) -> pd.DataFrame:
     return wide.reindex(columns=[*GLOBALS, "IQR"])
 
 
+def _table(path: Path, notes: list[Note]) -> pd.DataFrame:
+    """Volumes by image, from a table of CAT12 or SPM."""
+    return _spm_table(path, notes) if _is_of_spm(Sample(path).header) else _tiv_table(path)
+
+
+def _is_of_spm(header: Sequence[str]) -> bool:
+    return SPM.fullmatch(" ".join(header)) is not None
+
+
+def _spm_table(path: Path, notes: list[Note]) -> pd.DataFrame:
+    """Volumes by image; SPM writes the path of each segmentation in single quotation marks."""
+    file = open_table(path)
+    raw = filled(file, path, notes, ["File"])
+    paths = frames.as_text(raw["File"])
+    blank = int(paths.isna().sum())
+    if blank:
+        raise StudyError(
+            f"{path.name}: column 'File' is blank in {counted(blank, 'row')}; fill in the names."
+        )
+    cells = raw.drop(columns="File")
+    values = frames.numbers(cells, (), path, notes, way_out=FROM_SPM, notation=file.notation)
+    return values.set_axis(pd.Index([_image(text) for text in paths]), axis=0)
+
+
+def _image(path: str) -> str:
+    r"""The name of an image, from a path of itself, its report or its segmentation.
+
+    >>> _image("'C:\\data\\sub-01_T1w_seg8.mat'"), _image("/data/ann.nii.gz"), _image("report/cat_ann.xml")
+    ('sub-01_T1w', 'ann', 'ann')
+    """
+    name = re.split(r"[/\\]", path.strip().strip("'"))[-1]
+    found = REPORT.fullmatch(name) or SEGMENTED.fullmatch(name)
+    return found["name"] if found else name
+
+
 def _tiv_table(path: Path) -> pd.DataFrame:
     """Volumes by image, from a table without a header: perhaps a name, then up to five numbers."""
     check_readable(path)
@@ -291,7 +334,7 @@ def _tiv_table(path: Path) -> pd.DataFrame:
         raise StudyError(f"{path.name}: is no table of names and volumes, as CAT12 writes it.")
     if not all(VOLUME.fullmatch(cell) for line in lines for cell in line[1:]):
         raise StudyError(f"{path.name}: has volumes that are no numbers; save it again in CAT12.")
-    names = pd.Index([re.split(r"[/\\]", line[0])[-1].removesuffix(".nii") for line in lines])
+    names = pd.Index([_image(line[0]) for line in lines])
     numbers = [[float(cell) for cell in line[1:]] for line in lines]
     return pd.DataFrame(numbers, index=names, columns=GLOBALS[: len(numbers[0])], dtype=float)
 

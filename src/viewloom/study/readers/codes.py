@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.blocks import Rows, numbered_pairs
-from viewloom.study.readers.files import TableFile, open_table
+from viewloom.study.readers.files import TableFile, TablePart, open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Patterns
 from viewloom.study.tables_in_memory import sparse_frame
@@ -79,6 +79,7 @@ def read_codes(
     for name, role in ((id, "id"), (code, "code")):
         frames.column(header, name, path, role)
     rows, at, ids, names = numbered_pairs(_blocks(file, path, id, code, digits))
+    notes += file.notes
     if not len(names):
         raise StudyError(f"{path.name}: column {code!r} has no code in {len(rows)} rows; check code.")
     X, repeated = _matrix(rows[at >= 0], at[at >= 0], (len(ids), len(names)))
@@ -138,9 +139,9 @@ def is_codes(sample: Sample) -> bool:
     return len(names) == 2 and names[1] in CODE_NAMES
 
 
-def drafts(path: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
+def drafts(path: Path, files: Sequence[Path], **part: Unpack[TablePart]) -> list[dict[str, Any]]:
     """Settings of the view of a table of codes."""
-    id, code = open_table(path).header
+    id, code = open_table(path, **part).header
     return [{"id": id, "code": code}]
 
 

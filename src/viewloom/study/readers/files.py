@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import Parameter, signature
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypedDict, get_type_hints
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError, check_readable
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import arrow, rfiles, sheets, statfiles
+from viewloom.study.readers.descriptions import NOTE as DESCRIPTIONS
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.packed import PACKED
 from viewloom.study.readers.text import (
@@ -22,6 +24,7 @@ from viewloom.study.readers.text import (
     Dialect,
     find_dialect,
     find_notation,
+    lacks_end,
     load,
     load_blocks,
     padded_columns,
@@ -31,6 +34,30 @@ from viewloom.study.readers.text import (
 Given = Mapping[str, Any]
 LARGE_TEXT, LARGE_CELLS = 2**27, 2**24  # bytes of text, and cells of Parquet, from which blocks are read
 LEVELS = ("with value labels read as their codes", "with value labels read as their labels")
+
+
+class TablePart(TypedDict, total=False):
+    """Keys of study.toml that choose one of several tables of a file; see `open_table`."""
+
+    sheet: str | int | None
+    object: str | None
+
+
+def with_part(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """Give a reader the keys of `TablePart` as keyword-only parameters, in place of ``**part``."""
+    kinds = get_type_hints(TablePart)
+    shared = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kinds[name]) for name in kinds]
+    return with_parameters(read, shared)
+
+
+def with_parameters(
+    read: Callable[..., pd.DataFrame], shared: Iterable[Parameter]
+) -> Callable[..., pd.DataFrame]:
+    """Show keyword-only parameters in the signature of a reader, in place of those with two stars."""
+    given = signature(read)
+    own = [one for one in given.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+    read.__signature__ = given.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+    return read
 
 
 class TableFile(Protocol):
@@ -61,7 +88,7 @@ class TableFile(Protocol):
         """Whether the table is better read in blocks."""
 
     def blocks(self, columns: Collection[str], text: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Blocks of so many rows with at least these columns; those in `text` as text."""
+        """Blocks of so many rows with at least these columns; those in `text` as text. Then see `notes`."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +144,18 @@ class TextFile:
     def load(self, text: Collection[str] | None = (), *, levels: bool = False) -> pd.DataFrame:
         """The cells."""
         frame = load(self.path, self.dialect, text=text)
-        above, short = self.dialect.above, short_rows(self.path, self.dialect, frame)
-        self.notes = count_note(above, "line above the header", "lines above the header", public=True)
-        self.notes += count_note(
-            short, "row", text="with fewer cells than the header: the last ones are missing"
-        )
+        self.notes = self._noted(lacks_end(self.dialect, frame))
         return frame
+
+    def _noted(self, lacking: bool) -> list[Note]:
+        """Lines around the header, and short rows, of which there are none unless cells are `lacking`."""
+        above = self.dialect.above
+        short = short_rows(self.path, self.dialect) if lacking else 0
+        return [
+            *count_note(above, "line above the header", "lines above the header", public=True),
+            *count_note(len(self.dialect.below), *DESCRIPTIONS, public=True),
+            *count_note(short, "row", text="with fewer cells than the header: the last ones are missing"),
+        ]
 
     def padded(self) -> list[str]:
         """Columns with zero-padded cells."""
@@ -135,7 +168,11 @@ class TextFile:
 
     def blocks(self, columns: Collection[str], text: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
         """Blocks of rows, with all columns."""
-        return load_blocks(self.path, self.dialect, rows, text=text)
+        lacking = False
+        for block in load_blocks(self.path, self.dialect, rows, text=text):
+            lacking = lacking or lacks_end(self.dialect, block)
+            yield block
+        self.notes = self._noted(lacking)
 
 
 @dataclass

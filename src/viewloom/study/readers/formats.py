@@ -66,7 +66,7 @@ def by_suffix(sample: Sample) -> bool:
     return sample.path.is_file()
 
 
-def _one_view(path: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
+def _one_view(path: Path, files: Sequence[Path], **part: Any) -> list[dict[str, Any]]:
     """One view without settings."""
     return [{}]
 
@@ -103,7 +103,8 @@ class Format:
         Whether ids, visits and columns may be any, so that `viewloom init` chooses them.
     drafts : callable, optional
         ``drafts(path, files)`` returns the settings of each view that `viewloom init` drafts from a file, or
-        from a folder and its files; by default of one view without settings.
+        from a folder and its files; by default of one view without settings. Where the reader has the options
+        `sheet` and `object`, it is called with the one that chooses the table.
     folders : callable, optional
         ``folders(paths, root)`` returns the folders of this format among the files of a tree, each with the
         files that belong to it.
@@ -123,7 +124,7 @@ class Format:
     extra: str = ""
     example: str = ""
     tabular: bool = False
-    drafts: Callable[[Path, Sequence[Path]], list[dict[str, Any]]] = _one_view
+    drafts: Callable[..., list[dict[str, Any]]] = _one_view
     folders: Callable[[Sequence[Path], Path], dict[Path, list[Path]]] | None = None
     glance: Callable[[pd.DataFrame], tuple[pd.DataFrame, str]] | None = None
 

@@ -26,7 +26,7 @@ from viewloom.study.readers.notation import (
     parse,
 )
 from viewloom.study.readers.text import PADDED
-from viewloom.study.readers.visits import Visits, rule_of, visit_columns
+from viewloom.study.readers.visits import Visits, repeat_column, rule_of, unrepeated, visit_columns
 from viewloom.study.readers.visits import parse as parse_visit
 from viewloom.study.wording import counted, nearest, quoted
 
@@ -208,7 +208,11 @@ def checked_ids(cells: pd.Series, path: Path, *, hint: str) -> pd.Index:
 
 
 def repeats_hint(raw: pd.DataFrame) -> str:
-    """The solution for duplicate ids, which depends on whether the table has a visit column."""
+    """The solution for duplicate ids, which depends on the columns that the table has."""
+    repeated = repeat_column(raw.columns)
+    if repeated is not None and raw[repeated].notna().any():
+        once = unrepeated(repeated)
+        return Message(f"set rows = {once!r} to leave out repeated instruments", Suggestion({"rows": once}))
     known = visit_columns(raw.columns)
     if not known:
         return KEEP_ONE

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -14,11 +14,11 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.files import open_table, parts_of
+from viewloom.study.readers.files import TablePart, open_table, parts_of, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.freesurfer import GLOBAL, RENAMED, regions
-from viewloom.study.readers.tables import filled_rows
+from viewloom.study.readers.tables import filled
 from viewloom.study.readers.text import NAMED
 
 TABLE_HEAD = re.compile(r"Measure:(?P<aseg>\w+)|[lr]h\.(?P<atlas>[\w.+-]+)\.(?P<aparc>\w+)")
@@ -33,6 +33,7 @@ CORRECT = (
 )
 
 
+@with_part
 def read_stats_table(
     path: str | Path | Sequence[str | Path],
     *,
@@ -40,25 +41,26 @@ def read_stats_table(
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
-    sheet: str | int | None = None,
     global_measures: bool = False,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read tables of asegstats2table and aparcstats2table, with any delimiter, and join them.
 
     Parameters
     ----------
     path : path, or list of paths
-        One table per measure and hemisphere: files, or sheets of a workbook.
+        One table per measure and hemisphere: files, sheets of a workbook, or objects of an R file.
     id : str, optional
         Column of ids; the first column by default.
     columns, exclude : list of str, optional
         Shell patterns of the features to keep and to leave out.
     missing_codes : list, or dict of column pattern to list, optional
         Missing codes other than blanks and NA.
-    sheet : str or int, optional
-        Workbooks: name or number of the sheet; by default all sheets with such a table.
     global_measures : bool, default=False
         Keep measures of the whole brain, such as the intracranial volume.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`. By default
+        all with such a table.
 
     Returns
     -------
@@ -68,10 +70,11 @@ def read_stats_table(
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(one) for one in path]
     notes: list[Note] = []
     where = paths[0] if len(paths) == 1 else paths[0].parent
+    given = {key: name for key, name in part.items() if name is not None}
     tables = [
-        _read_stats_table(one, part, id, missing_codes or (), notes)
+        _read_stats_table(one, chosen, id, missing_codes or (), notes)
         for one in paths
-        for part in ([{"sheet": sheet}] if sheet is not None else _parts(one, id, notes))
+        for chosen in ([given] if given else _parts(one, id, notes))
     ]
     joined = reduce(lambda left, right: _joined(left, right, where), tables)
     wide = frames.select(regions(joined, global_measures, notes), columns, exclude, where, notes)
@@ -84,7 +87,7 @@ def is_stats_table(sample: Sample) -> bool:
 
 
 def _parts(path: Path, id: str | None, notes: list[Note]) -> list[dict[str, Any]]:
-    """Options that choose each table of a file: of several sheets, those that FreeSurfer's tables are in."""
+    """Options that choose each table of a file: of several, those that FreeSurfer's tables are in."""
     key, names = parts_of(path) or ("", [])
     parts: dict[str, dict[str, Any]] = {name: {key: name} for name in names}
     known = {name: part for name, part in parts.items() if _is_one(open_table(path, **part).header, id)}
@@ -108,7 +111,7 @@ def _read_stats_table(
     """One table, indexed by id."""
     file = open_table(path, candidates=NAMED.values(), **part)
     head, id = file.header[0], id or file.header[0]
-    raw = filled_rows(file.load([id]), path, notes)
+    raw = filled(file, path, notes, [id])
     if id == head and _are_regions(raw[id]):
         raw = _transposed(raw, path)
         notes.append(Note(("a row per region turned into a row per subject",)))

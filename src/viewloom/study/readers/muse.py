@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 
@@ -11,10 +12,10 @@ from viewloom.data.naming import listed
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
-from viewloom.study.readers.tables import filled_rows
+from viewloom.study.readers.tables import filled
 
 SERIES = r"(?:[A-Za-z]+_)*?(?:DL)?(?:MUSE|WMLS)_(?:Volume_)?"  # volumes, or those of lesions, of regions
 COLUMN = re.compile(rf"(?P<prefix>{SERIES}|ROI_?|R)?(?P<number>\d{{1,3}})")
@@ -29,6 +30,7 @@ DICTIONARY = {
 }
 
 
+@with_part
 def read_muse(
     path: str | Path,
     *,
@@ -38,6 +40,7 @@ def read_muse(
     columns: Patterns = None,
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read volumes of MUSE regions, as NiChart, DLMUSE and iSTAGING write them.
 
@@ -56,6 +59,8 @@ def read_muse(
     columns, exclude : list of str, optional
         Shell patterns of the regions to keep and to leave out: the column in the file, or its name.
     missing_codes : list, or dict of column pattern to list, optional
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -63,9 +68,9 @@ def read_muse(
         Columns are MUSE_47 (WMLS_47 for lesions), or names where there is a dictionary.
     """
     path, notes = Path(path), list[Note]()
-    file = open_table(path)
+    file = open_table(path, **part)
     id = id or next((name for name in IDS if name in file.header), file.header[0])
-    raw = filled_rows(file.load([id]), path, notes)
+    raw = filled(file, path, notes, [id])
     frames.check_names(raw, path)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint="keep one row per subject")
     numbers = _one_series(

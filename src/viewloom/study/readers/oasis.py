@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from viewloom.study.errors import Message, StudyError, Suggestion
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.tables import filled_rows, read_table
@@ -30,6 +30,7 @@ DAY = re.compile(r"(?i)days_to_visit")  # what the label has as well
 MOSTLY = 0.9
 
 
+@with_part
 def read_oasis(
     path: str | Path,
     *,
@@ -43,6 +44,7 @@ def read_oasis(
     numeric: bool = True,
     aside: Aside = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     r"""Read a table of OASIS-3, whose labels such as OAS30001_MR_d0129 hold the subject and the day.
 
@@ -58,6 +60,8 @@ def read_oasis(
         Another column of days since the entry.
     columns, exclude, missing_codes, rows, numeric, aside, reference
         As in `tables.read_table`. By default columns of text are left out.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def read_oasis(
     (['OAS30001'], [1.5])
     """
     path = Path(path)
-    raw = filled_rows(open_table(path).load(), path, [])
+    raw = filled_rows(open_table(path, **part).load(), path, [])
     frames.check_names(raw, path)
     id = id or label_column(raw)
     if id is None:
@@ -87,7 +91,7 @@ def read_oasis(
         )
     texts = _texts(raw, id, numeric) if columns is None else []
     options: Any = {"date": date, "columns": columns, "missing_codes": missing_codes, "rows": rows}
-    options |= {"numeric": numeric, "aside": aside, "reference": reference}
+    options |= {"numeric": numeric, "aside": aside, "reference": reference, **part}
     frame = read_table(path, id=id, pattern=LABEL, visit=visit, exclude=[*(exclude or ()), *texts], **options)
     left = count_note(
         len(texts), "column of text, labels or days", "columns of text, labels or days", public=True

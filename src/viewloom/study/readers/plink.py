@@ -20,7 +20,7 @@ from viewloom.study.readers.genotypes.bits import tallied
 from viewloom.study.readers.genotypes.listing import read_list, width
 from viewloom.study.readers.genotypes.panel import UNKNOWN, feature_names, panel_rows, parsed_names, rows_at
 from viewloom.study.readers.genotypes.reading import Paths, genotypes, with_options
-from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
+from viewloom.study.readers.genotypes.sources import Block, Chooser, Tallies, block_size, slices
 from viewloom.study.readers.tables import filled_rows
 from viewloom.study.readers.text import find_dialect, load
 
@@ -106,7 +106,7 @@ class BedSource:
                 yield Block(rows_at(self.panel, part), calls, int(part[-1]) + 1 - passed)
                 passed = int(part[-1]) + 1
 
-    def tallies(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def tallies(self, wanted: np.ndarray, unlike: int = -1) -> Tallies | None:
         """See `genotypes.sources.Tallied`; None where calls are stored by subject."""
         n, width = len(self.ids), -(-len(self.ids) // 4)
         calls, copies = np.zeros(self.size, dtype=np.int32), np.zeros(self.size)
@@ -118,7 +118,8 @@ class BedSource:
                     file.seek(3 + int(part[0]) * width)
                     packed = np.fromfile(file, dtype=np.uint8, count=len(part) * width)
                     calls[part], copies[part] = tallied(packed.reshape(-1, width), n)
-        return np.flatnonzero(wanted), calls[wanted], copies[wanted]
+        at = np.flatnonzero(wanted)
+        return Tallies(at, calls[at], copies[at], at[:0])
 
 
 class RawSource:

@@ -23,6 +23,8 @@ from viewloom.data.naming import listed
 from viewloom.runtime.errors import MissingPackageError
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
+from viewloom.study.readers.descriptions import NOTE as DESCRIPTIONS
+from viewloom.study.readers.descriptions import described
 from viewloom.study.readers.readerprocess import LENGTH
 from viewloom.study.readers.separate import started
 from viewloom.study.readers.text import DECIMAL_COMMA
@@ -207,10 +209,13 @@ def _table(
     if at is None:
         raise StudyError(f"{path.name}: the sheet has no header with at least two names above rows of data.")
     names = _names(top, at, merged)
-    blocks = _blocks(top[at + 1 :], rows, [one for one in merged if one[1][0] > at], at + 1, names)
+    told = described([["" if cell is None else str(cell) for cell in cells] for cells in top[at + 1 :]])
+    first = at + 1 + told
+    blocks = _blocks(top[first:], rows, [one for one in merged if one[1][0] >= first], first, names)
     frame, below = _frame(blocks, names, decimal)
     above = sum(bool(_filled(cells)) for cells in top[:at])
     notes += count_note(above, "line above the header", "lines above the header", public=True)
+    notes += count_note(told, *DESCRIPTIONS, public=True)
     notes += count_note(below, *BELOW)
     return frame
 

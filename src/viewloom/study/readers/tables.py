@@ -15,13 +15,14 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.blocks import is_plain, wide_table
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TableFile, open_table
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.mixed import Types, declared, numbers_and_levels
 from viewloom.study.readers.notation import Notation
 from viewloom.study.readers.shaping import Rename, Shape, equal_ids_hint, shaped
 from viewloom.study.readers.sheets import BELOW, summary_test
+from viewloom.study.readers.text import COMMENTS
 from viewloom.study.readers.visits import VisitSetting, rule_of, visit_columns
 
 # columns of long tables in lower case, the likeliest first
@@ -423,6 +424,15 @@ def _truths(raw: pd.DataFrame) -> list[str]:
     return [str(name) for name, dtype in raw.dtypes.items() if dtype in (bool, object)]
 
 
+def filled(
+    file: TableFile, path: Path, notes: list[Note], text: Sequence[str], *, levels: bool = False
+) -> pd.DataFrame:
+    """Nonblank rows of an opened file; see `TableFile.load`."""
+    raw = file.load(text, levels=levels)
+    notes += file.notes
+    return filled_rows(raw, path, notes)
+
+
 def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFrame:
     """Rows that are not blank, nor comments, nor totals at the end; it is an error if there are none."""
     filled = raw.notna().any(axis=1).to_numpy()
@@ -438,12 +448,12 @@ def filled_rows(raw: pd.DataFrame, path: Path, notes: list[Note]) -> pd.DataFram
 
 
 def _comments_and_totals(raw: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with nothing but a first cell that begins with #, and rows at the end such as a mean or total."""
+    """Rows with nothing but a first cell with a comment, and rows at the end such as a mean or total."""
     comments, totals = np.zeros((2, len(raw)), dtype=bool)
     if not len(raw) or pd.api.types.is_numeric_dtype(raw.iloc[:, 0]):
         return comments, totals
     first = frames.as_text(raw.iloc[:, 0]).fillna("")
-    comments[:] = first.str.startswith("#")
+    comments[:] = first.str.startswith(COMMENTS)
     if comments.any():
         comments &= raw.iloc[:, 1:].isna().all(axis=1).to_numpy()
     end, is_summary = len(raw), summary_test(first)

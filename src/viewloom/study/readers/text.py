@@ -9,20 +9,24 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
+from viewloom.study.readers.descriptions import NUMBER, described
 from viewloom.study.readers.notation import Notation, may_be_grouped
 from viewloom.study.readers.packed import is_packed, open_bytes
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 NAMED = {**DELIMITERS, "space": " "}  # by the names that a user may give
 RARE = ("|", " ")  # delimiters of tables that have no other, and cells in every line
-SAMPLE = 50  # lines from which the dialect of a file is detected
+SAMPLE = 50  # lines, without comments at the top, from which the dialect of a file is detected
+COMMENTS = ("#", "!")  # the start of lines that are no rows; the second in series matrices of GEO
+MOST_COMMENTS = 10_000  # lines
+GCT = re.compile(r"#1\.[23]\n\d+(?:\t\d+){1,3}\n")  # a version, and numbers of rows and columns
 CHUNK = 1 << 20
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -46,13 +50,15 @@ BINARY = {  # first bytes of files that are not delimited text -> solution
 }
 TABLES_ONLY = "(formats 'table' and 'long' only)"  # formats with these options
 MISSING = [".", " ", "\x1a"]  # in addition to those of pandas: "", NA, n/a, NaN, NULL, None, ...
+FIRST_UNCHECKED = int(pd.__version__.split(".")[0]) < 3  # pandas 2 cuts a long first row of a block
+SPARE = "cells beyond the header"  # a column for them
 SINGLE = "a single column"  # the start of an error
 ROW_NAMES = "row.names"  # the column for which R writes no name
 UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation mark."
 PADDED = r"0\d"  # the start of codes, but not of numbers
-NUMBER = re.compile(r"[-+]?[.,]?\d[\d.,]*(?:[eE][-+]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # possibly thousands
+MOSTLY = 0.9  # share of lines that have as many cells as the header below titles
 OTHER = {".": ",", ",": "."}  # thousands separator -> decimal mark
 
 
@@ -69,6 +75,8 @@ class Dialect:
         Lines before the header, such as Excel's ``sep=;``.
     above : int
         Titles and comments among them.
+    below : tuple of int
+        Numbers, from 0, of the lines below the header that describe the columns, such as units.
     """
 
     encoding: str
@@ -77,6 +85,7 @@ class Dialect:
     header: list[str]
     skip: int
     above: int = 0
+    below: tuple[int, ...] = ()
 
 
 def find_dialect(
@@ -116,13 +125,15 @@ def find_dialect(
         mark, split = _rare(lines, mark, split)
     _check_columns(path, mark, split, given=delimiter is not None)
     rows = split[mark]
+    told = described(rows[1:]) if len(rows) == len(lines) else 0
     return Dialect(
         encoding=encoding,
         delimiter=mark,
-        notation=replace(find_notation(decimal, thousands, rows[1:], mark), options=options),
+        notation=replace(find_notation(decimal, thousands, rows[1 + told :], mark), options=options),
         header=_header(rows),
         skip=numbered[above][0],
         above=above,
+        below=tuple(number for number, _ in numbered[above + 1 : above + 1 + told]),
     )
 
 
@@ -133,15 +144,42 @@ def _above(lines: Sequence[str], marks: Sequence[str]) -> int:
     (2, 0)
     >>> _above(["Volumes", "id,a,b", "# all of them", "x,1,2"], [","])
     1
+    >>> _above(["Volumes", "of all subjects", "id,a,b", "x,1,2"], [","])
+    2
     """
+    if GCT.match("".join(line.rstrip() + "\n" for line in lines[:2])):
+        return 2
     pairs = enumerate(pairwise(lines))
-    return next((n for n, (line, below) in pairs if not _is_above(line, below, marks)), 0)
+    first = next((n for n, (line, below) in pairs if not _is_above(line, below, marks)), 0)
+    return first + _titles(lines[first:], [mark for mark in marks if mark not in RARE])
+
+
+def _titles(lines: Sequence[str], marks: Sequence[str]) -> int:
+    """Number of lines above a header, at least two, that are titles without delimiters, or comments; else 0.
+
+    Below the header, lines must have as many cells, with few exceptions, and the whole must not be a table
+    with one of the rare delimiters.
+    """
+    titles = list(takewhile(lambda line: _is_title(line, marks), lines))
+    below = lines[len(titles) :]
+    if len(titles) < 2 or len(below) < 2 or any(_fit(_rows(lines, mark))[0] == 1.0 for mark in RARE):
+        return 0
+    share, _, mark = max((*_fit(_rows(below, mark)), mark) for mark in marks)
+    names = [cell.strip() for row in _rows(below[:1], mark) for cell in row if cell.strip()]
+    header = len(names) > 1 and not any(map(NUMBER.fullmatch, names))
+    return len(titles) if header and share >= MOSTLY else 0
+
+
+def _is_title(line: str, marks: Sequence[str]) -> bool:
+    """Whether a line has one cell, whatever the delimiter."""
+    cells = ([cell for row in _rows([line], mark) for cell in row if cell.strip()] for mark in marks)
+    return not line.count('"') % 2 and all(len(found) == 1 for found in cells)
 
 
 def _is_above(line: str, below: str, marks: Sequence[str]) -> bool:
     """Whether a line is a comment or a title above another one, or above names."""
-    comment = line.startswith("#")
-    if comment and below.startswith("#"):
+    comment = line.startswith(COMMENTS)
+    if comment and below.startswith(COMMENTS):
         return True
     common = [mark for mark in marks if mark not in RARE]
     usual = [mark for mark in common if mark in below]
@@ -150,9 +188,20 @@ def _is_above(line: str, below: str, marks: Sequence[str]) -> bool:
     if header or line.count('"') % 2:
         return False
     cells, names = ([cell.strip() for row in _rows([one], mark) for cell in row] for one in (line, below))
-    title = len(list(filter(None, cells))) == 1 or (comment and abs(len(cells) - len(names)) > 1)
+    told = list(filter(None, cells))
+    title = len(told) == 1 or (comment and abs(len(cells) - len(names)) > 1) or _is_preface(told, names)
     texts = list(filter(None, names)) if title else []
     return len(texts) > 1 and not any(map(NUMBER.fullmatch, texts))
+
+
+def _is_preface(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a line has the name and version of a data structure of NDA, above names of columns.
+
+    >>> _is_preface(["image", "03"], ["subjectkey", "age", "sex", "file"]), _is_preface(["id", "3"], ["x"])
+    (True, False)
+    """
+    version = len(cells) == 2 and re.fullmatch(r"\d{1,2}", cells[1])
+    return bool(version) and len(names) >= 2 * len(cells)
 
 
 def _rare(lines: Sequence[str], mark: str, split: dict[str, list[list[str]]]) -> tuple[str, dict[str, Any]]:
@@ -217,34 +266,46 @@ def _check_blanks(path: Path, dialect: Dialect) -> None:
     with open_text(path, encoding=dialect.encoding, newline=None) as file:
         for number, line in enumerate(islice(file, dialect.skip + 1, None), start=dialect.skip + 2):
             cells = sum(map(len, _rows([line], " ")))
-            if 0 < cells < width and not line.startswith(("#", "\x1a")):
+            if 0 < cells < width and not line.startswith((*COMMENTS, "\x1a")):
                 raise StudyError(
                     f"{path.name}: line {number} has {cells} cells, but the header has {width}; "
                     "write NA for missing cells where blanks are between cells."
                 )
 
 
-def short_rows(path: Path, dialect: Dialect, frame: pd.DataFrame) -> int:
-    """Number of rows with fewer cells than names; pandas reads the others as missing."""
-    names, mark = list(dialect.header), dialect.delimiter
-    while names and names[-1] == f"column {len(names)}":  # of a trailing delimiter
+def lacks_end(dialect: Dialect, frame: pd.DataFrame) -> bool:
+    """Whether the last cell of a row is missing, so that the row may be short."""
+    width = _width(dialect)
+    return width > 0 and bool(frame.iloc[:, width - 1].isna().any())
+
+
+def _width(dialect: Dialect) -> int:
+    """Number of columns without that of a trailing delimiter."""
+    names = list(dialect.header)
+    while names and names[-1] == f"column {len(names)}":
         names.pop()
-    if mark == " " or not names or not frame.iloc[:, len(names) - 1].isna().any():
+    return len(names)
+
+
+def short_rows(path: Path, dialect: Dialect) -> int:
+    """Number of rows with fewer cells than names; pandas reads the others as missing."""
+    width, mark = _width(dialect), dialect.delimiter
+    if mark == " ":
         return 0
     with open_text(path, encoding=dialect.encoding, newline=None) as file:
         below = islice(file, dialect.skip + 1, None)
-        if not any(line.count(mark) < len(names) - 1 and line.strip() for line in below):
+        if not any(line.count(mark) < width - 1 and line.strip() for line in below):
             return 0
     with open_text(path, encoding=dialect.encoding, newline="") as file:
         rows = csv.reader(islice(file, dialect.skip, None), delimiter=mark, skipinitialspace=True)
         try:
-            return sum(_is_short(row, len(names)) for row in islice(rows, 1, None))
+            return sum(_is_short(row, width) for row in islice(rows, 1, None))
         except csv.Error:  # a very long cell
             return 0
 
 
 def _is_short(row: list[str], width: int) -> bool:
-    comment = len(row) == 1 and row[0].startswith(("#", "\x1a"))
+    comment = len(row) == 1 and row[0].startswith((*COMMENTS, "\x1a"))
     return 0 < len(row) < width and any(map(str.strip, row)) and not comment
 
 
@@ -267,11 +328,17 @@ def load_blocks(path: Path, dialect: Dialect, rows: int, *, text: Collection[str
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if name in text]
     last, lacking = pd.DataFrame(), False
+    options = _options(dialect, as_text, object)  # objects, since pandas converts other texts a second time
+    if FIRST_UNCHECKED:
+        options["names"].append(SPARE)  # more names than the header has, which is skipped
+        options |= {"header": None, "skiprows": [*range(dialect.skip + 1), *dialect.below]}
     try:
         with open_text(path, encoding=dialect.encoding, newline=None) as file:
-            # as objects, since pandas converts other texts a second time
-            for frame in pd.read_csv(file, chunksize=rows, **_options(dialect, as_text, object)):
-                if frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
+            for frame in pd.read_csv(file, chunksize=rows, **options):
+                long = FIRST_UNCHECKED and bool(frame.pop(SPARE).notna().any())
+                if long:
+                    load(path, dialect)  # refuses the line, by its number
+                if long or frame.shape[1] != len(header) or not isinstance(frame.index, pd.RangeIndex):
                     raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
                 last, lacking = frame, lacking or bool(frame.iloc[:, -1].isna().any())
                 yield frame.set_axis(header, axis=1)
@@ -301,7 +368,7 @@ def _options(dialect: Dialect, text: Collection[int], kind: type = str) -> dict[
         "decimal": dialect.notation.decimal,
         "header": 0,
         "names": list(range(len(dialect.header))),
-        "skiprows": dialect.skip,
+        "skiprows": [*range(dialect.skip), *dialect.below] if dialect.below else dialect.skip,
         "dtype": dict.fromkeys(as_text, kind),
         "na_values": MISSING,
         "skipinitialspace": True,
@@ -394,13 +461,24 @@ def _first_lines(path: Path, encoding: str) -> list[tuple[int, str]]:
     """The first nonblank lines, numbered from 0; `load` reports bytes that cannot be decoded."""
     try:
         with open_text(path, encoding=encoding, errors="replace", newline="") as file:
-            return list(islice(((n, line) for n, line in enumerate(file) if line.strip()), SAMPLE))
+            return _sampled((n, line) for n, line in enumerate(file) if line.strip())
     except UnicodeError:  # codecs without replacement
         raise StudyError(_undecodable(path, encoding)) from None
     except StudyError:
         raise
     except (LookupError, ValueError):  # ValueError for names with a NUL
         raise StudyError(f"{path.name}: unknown encoding {encoding!r}; try utf-8 or cp1252.") from None
+
+
+def _sampled(numbered: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The comments at the top, and as many lines as `SAMPLE` from the first other one on."""
+    found, rows = list[tuple[int, str]](), 0
+    for one in islice(numbered, MOST_COMMENTS):
+        found.append(one)
+        rows += bool(rows) or not one[1].startswith(COMMENTS)
+        if rows == SAMPLE:
+            break
+    return found
 
 
 def _rows(lines: Sequence[str], mark: str) -> list[list[str]]:

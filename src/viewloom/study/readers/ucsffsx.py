@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames, stcodes
 from viewloom.study.readers.adni import ADNI_CODES, ONE_VISIT, visit_rows
 from viewloom.study.readers.dates import Reference
-from viewloom.study.readers.files import open_table
+from viewloom.study.readers.files import TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Codes, Patterns
 from viewloom.study.readers.visits import VisitSetting
@@ -22,6 +23,7 @@ QUALITY = ["pass", "partial", "", "fail"]  # OVERALLQC from best to worst
 RUNS = "runs of subjects with a better or newer one"
 
 
+@with_part
 def read_ucsffsx(
     path: str | Path,
     *,
@@ -35,6 +37,7 @@ def read_ucsffsx(
     exclude: Patterns = None,
     missing_codes: Codes | None = None,
     reference: Reference | None = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     """Read a UCSF FreeSurfer table of ADNI: UCSFFSX, UCSFFSX51, UCSFFSX6, UCSFFSX7 or UCSFFSL.
 
@@ -57,6 +60,8 @@ def read_ucsffsx(
         Shell patterns of the features to keep and to leave out, as names or as ST codes.
     missing_codes : list, or dict of column pattern to list, optional
         By default -4 and -1, the codes of ADNI: volumes and thickness are never negative.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -64,7 +69,7 @@ def read_ucsffsx(
         For several runs of a subject, the run with the best rating, then the latest RUNDATE, then IMAGEUID.
     """
     path, notes = Path(path), list[Note]()
-    raw, notation = visit_rows(path, id, visit, notes, date, reference)
+    raw, notation = visit_rows(path, id, visit, notes, date, reference, part)
     same = [id, *(name for name in ("VISCODE", "VISCODE2") if visit == "all" and name in raw.columns)]
     raw = _newest_run(_rated(raw, require_qc, path, notes), same, notes)
     measured = [stcodes.measure_of(name) for name in raw.columns]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -16,11 +16,11 @@ from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
 from viewloom.study.readers.blocks import INDEX, NotPlain, gathered, is_plain
-from viewloom.study.readers.files import TableFile, open_table
+from viewloom.study.readers.files import TableFile, TablePart, open_table, with_part
 from viewloom.study.readers.formats import Sample
 from viewloom.study.readers.frames import Aside, Codes, Patterns
 from viewloom.study.readers.notation import Notation
-from viewloom.study.readers.tables import filled_rows
+from viewloom.study.readers.tables import filled
 from viewloom.study.wording import counted
 
 SPELLINGS = (  # Research Analysis Platform, CSV, R, and Stata of ukbconv
@@ -39,6 +39,10 @@ SAID = {
     "first": "of which the first is kept",
     "all": "kept as columns",
 }
+ABOUT = {  # fields that describe the subject or the visit, and are no measures
+    *(31, 33, 34, 52, 21000, 21003, 21022),  # sex, birth, ethnic background, age
+    *(53, 54, 55, 189),  # day, centre and month of the visit, deprivation of the neighbourhood
+}
 ONE_ROW = "keep one row per participant"
 FIRST_ROWS = 1000  # by which columns of text are told in large tables
 LEAST_SHARE = 0.5  # of columns that have names of fields
@@ -56,6 +60,7 @@ class Part:
     array: int | None
 
 
+@with_part
 def read_ukb(
     path: str | Path,
     *,
@@ -70,6 +75,7 @@ def read_ukb(
     encoding: str | None = None,
     numeric: bool = True,
     aside: Aside = None,
+    **part: Unpack[TablePart],
 ) -> pd.DataFrame:
     r"""Read a table of UK Biobank, with columns such as p25005_i2, 25005-2.0, f.25005.2.0 or n_25005_2_0.
 
@@ -94,6 +100,8 @@ def read_ukb(
         Such as -1 (do not know) and -3 (prefer not to answer).
     delimiter, encoding, numeric, aside
         As in `tables.read_table`, also for large tables, which are read in blocks in single precision.
+    **part
+        Sheet of a workbook, or object of an R file: `sheet` and `object` of `tables.read_table`.
 
     Returns
     -------
@@ -111,8 +119,7 @@ def read_ukb(
     (['p25005', 'p25010'], [6.5, 7.0])
     """
     path, notes, codes = Path(path), list[Note](), missing_codes or ()
-    given: Any = {"delimiter": delimiter, "encoding": encoding}
-    file = open_table(path, **given)
+    file = open_table(path, delimiter=delimiter, encoding=encoding, **part)
     id = id or next((name for name in IDS if name in file.header), IDS[0])
     header = pd.DataFrame(columns=[name for name in file.header if not name.startswith(INDEX)])
     frames.column(header, id, path, "id")
@@ -125,7 +132,7 @@ def read_ukb(
         large = _in_blocks(file, path, id, sources, codes, aside, notes, choose=columns is None)
         if large is not None:
             return large
-    raw = filled_rows(file.load([id], levels=not numeric), path, notes)
+    raw = filled(file, path, notes, [id], levels=not numeric)
     ids = frames.checked_ids(frames.column(raw, id, path, "id"), path, hint=ONE_ROW)
     table = _table(raw, sources, lambda cells: frames.numbers(cells, codes, path, [], notation=file.notation))
     if numeric and columns is None:
@@ -164,7 +171,7 @@ def _in_blocks(
         table.columns = pd.Index(list(kept))
     else:
         table = _table(table, kept, lambda cells: cells)
-    frame = frames.finish(table, index, path, [*notes, *found])
+    frame = frames.finish(table, index, path, [*notes, *file.notes, *found])
     frame.attrs["aside"] = named
     return frame
 
@@ -204,14 +211,16 @@ def parsed(name: str) -> Part | None:
     return Part(name, int(found["field"]), numbers["instance"], numbers["array"])
 
 
-def drafts(path: Path, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Settings of the view that is drafted: the instance with most columns, without arrays."""
-    parts = [part for name in open_table(path).header if (part := parsed(name))]
+def drafts(path: Path, files: Sequence[Path] = (), **part: Unpack[TablePart]) -> list[dict[str, Any]]:
+    """Settings of the view that is drafted: the instance with most columns, without arrays, age and sex."""
+    parts = [one for name in open_table(path, **part).header if (one := parsed(name))]
     counts = Counter(part.instance for part in parts if part.instance is not None)
     instance = max(sorted(counts), key=lambda one: counts[one], default=None)
     kept = Counter(part.field for part in parts if part.instance in (None, instance))
     settings: dict[str, Any] = {"instance": instance} if len(counts) > 1 else {}
-    return [settings | ({"arrays": "drop"} if max(kept.values()) > 1 else {})]
+    settings |= {"arrays": "drop"} if max(kept.values()) > 1 else {}
+    about = sorted(ABOUT & kept.keys())
+    return [settings | ({"exclude": [f"p{field}" for field in about]} if 0 < len(about) < len(kept) else {})]
 
 
 def _parts(names: Iterable[object], id: str, path: Path, notes: list[Note]) -> list[Part]:

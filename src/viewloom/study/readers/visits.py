@@ -25,7 +25,7 @@ NEAREST = "nearest:"  # followed by a column of dates
 COLUMNS = (  # names of columns as `folded` writes them, the most likely first
     "viscode2", "viscode", "visit", "visitid", "visitcode", "visitname", "visitnumber", "visitno", "visitnum",
     "visnum", "session", "sessionid", "sessionname", "sessionnumber", "timepoint", "wave", "eventname",
-    "redcapeventname", "studyvisit", "examvisit", "assessment",
+    "redcapeventname", "eventid", "studyvisit", "examvisit", "assessment",
 )  # fmt: skip
 BASELINE = ("bl", "baseline", "base", "baselinevisit", "baselineyear1", "pre")
 SCREENING = ("sc", "scr", "screen", "screening", "screeningvisit", "scmri")
@@ -41,6 +41,7 @@ LABEL = re.compile(r"(?:sub-)?oas\d_?\d{4,5}_\w*?(?:ses-)?(?P<kind>d|mr)(?P<numb
 DATE = re.compile(r"(?:ses-)?(\d{4})-?(\d{2})-?(\d{2})")
 PER_MONTH = {"m": 1.0, "y": 12.0, "d": 1.0 / MONTH}
 MOST_CODES = 8  # codes that a message lists
+REPEATED = ("redcaprepeatinstrument", "repeatinstrument")  # column of REDCap, blank in rows of a visit itself
 BEYOND = (90, 180)  # days between two dates that a note counts
 
 
@@ -68,6 +69,20 @@ def visit_columns(names: Iterable[str]) -> list[str]:
     """
     known = [name for name in map(str, names) if folded(name) in COLUMNS]
     return sorted(known, key=lambda name: COLUMNS.index(folded(name)))
+
+
+def repeat_column(names: Iterable[str]) -> str | None:
+    """The column of repeated instruments of REDCap."""
+    return next((name for name in map(str, names) if folded(name) in REPEATED), None)
+
+
+def unrepeated(name: str) -> str:
+    """The condition that leaves out rows of repeated instruments.
+
+    >>> unrepeated("redcap_repeat_instrument"), unrepeated("Repeat Instrument")
+    ('redcap_repeat_instrument is missing', '`Repeat Instrument` is missing')
+    """
+    return f"{name} is missing" if name.isidentifier() else f"`{name}` is missing"
 
 
 def parse(code: str) -> Visit:

@@ -43,7 +43,8 @@ class Strip:
     @cached_property
     def sums(self) -> tuple[Array, Array]:
         """Sums of x and of x^2 over all subjects."""
-        return self.x.sum(axis=1), np.einsum("ij,ij->i", self.x, self.x)
+        ones = np.ones(self.x.shape[1], dtype=self.x.dtype)
+        return self.x @ ones, np.vecdot(self.x, self.x)
 
 
 def _of_dosages(values: Array, every: bool) -> Strip:

@@ -11,6 +11,7 @@ from viewloom.study.notes import Note, count_note
 from viewloom.study.readers.genotypes.sources import Block, called, totals
 
 Array = np.ndarray
+ROUNDING = 1e-9  # of frequencies
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,21 @@ class Filters:
         self._leave_out("call rate", n < self.min_call_rate * subjects, kept)
         self._leave_out("minor allele frequency", np.nan_to_num(minor) < self.min_maf, kept)
         return kept, frequency
+
+    def unlike(self, subjects: int) -> int:
+        """How many subjects may differ from all others, homozygous alike, in variants that are too rare.
+
+        Where K differ, at least ``n - K`` have a call, and the minor allele has at most 2 K copies. -1 where
+        there is no such number.
+        """
+        few = np.arange(subjects)
+        rare = few / (subjects - few) < self.min_maf * (1.0 - ROUNDING)
+        called = subjects - few >= self.min_call_rate * subjects
+        return int(np.flatnonzero(rare & called).max(initial=-1))
+
+    def leave_out_rare(self, count: int) -> None:
+        """Count variants that are known to be too rare."""
+        self.counts["minor allele frequency"] += count
 
     def _leave_out(self, name: str, poor: Array, kept: Array) -> None:
         self.counts[name] += int((poor & kept).sum())

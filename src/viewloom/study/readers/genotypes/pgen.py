@@ -18,14 +18,16 @@ from viewloom.study.notes import Note
 from viewloom.study.readers import frames
 from viewloom.study.readers.genotypes.listing import read_list, width
 from viewloom.study.readers.genotypes.panel import panel_rows, rows_at
-from viewloom.study.readers.genotypes.sources import Block, Chooser, block_size, slices
+from viewloom.study.readers.genotypes.pgen_header import (
+    MAGIC,
+    MODES,
+    SEPARATE,
+    Records,
+    has_dosages,
+    records,
+)
+from viewloom.study.readers.genotypes.sources import Block, Chooser, Tallies, block_size, slices
 
-MAGIC = b"\x6c\x1b"
-MODES = (0x02, 0x03, 0x04, 0x10, 0x11, 0x20, 0x21)  # storage modes, the third byte
-VARIABLE, SEPARATE = (0x10, 0x11), (0x20, 0x21)  # records of any width; with the index in a file apart
-HARD = (0x02,)  # without dosages
-VARIANTS_OF_BLOCK = 65536  # of the header
-DOSAGE = 0x60  # bits of a record type
 ONE_IID = "subjects are identified by IID; make it unique with plink2 --update-ids"
 TOGETHER = ".pgen, .pvar and .psam belong together"
 MULTIALLELIC = "with more than two alleles left out; split them with plink2 --make-pgen 'multiallelics=-'"
@@ -53,7 +55,7 @@ class PgenSource:
         self.skipped = {MULTIALLELIC: int((wanted & several).sum())}
         at = np.flatnonzero(wanted & ~several).astype(np.uint32)
         with self._opened() as file:
-            hard = not _has_dosages(self.path)
+            hard = not self._dosages
             n, passed = len(self.ids), 0
             size = block_size(n, 1 if hard else 4)
             room = np.empty((min(size, len(at)), n), dtype=np.int8 if hard else np.float32)
@@ -62,19 +64,31 @@ class PgenSource:
                 yield Block(rows_at(self.panel, part), values, int(part[-1]) + 1 - passed)
                 passed = int(part[-1]) + 1
 
-    def tallies(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def tallies(self, wanted: np.ndarray, unlike: int = -1) -> Tallies | None:
         """See `sources.Tallied`; None for dosages, of which the file counts only the calls."""
-        if _has_dosages(self.path):
+        if self._dosages:
             return None
-        at = np.flatnonzero(wanted & ~self._several)
+        usable = wanted & ~self._several
+        found = self._records
+        rare = usable & (found.unlike_at_most() <= unlike) if found else np.zeros_like(usable)
+        at = np.flatnonzero(usable & ~rare)
         counts = np.empty((len(at), 4), dtype=np.uint32)  # subjects with 0, 1, 2 copies of ALT, and no call
         with self._opened() as file:
             try:
-                for variant, found in zip(at.tolist(), counts, strict=True):
-                    file.count(variant, found)
+                for variant, cells in zip(at.tolist(), counts, strict=True):
+                    file.count(variant, cells)
             except RuntimeError:
                 raise self._damaged() from None
-        return at, counts[:, :3].sum(axis=1, dtype=np.int64), counts[:, 1] + 2.0 * counts[:, 2]
+        calls, copies = counts[:, :3].sum(axis=1, dtype=np.int64), counts[:, 1] + 2.0 * counts[:, 2]
+        return Tallies(at, calls, copies, np.flatnonzero(rare))
+
+    @cached_property
+    def _records(self) -> Records | None:
+        return records(self.path)
+
+    @cached_property
+    def _dosages(self) -> bool:
+        return has_dosages(self.path, self._records)
 
     @cached_property
     def _several(self) -> np.ndarray:
@@ -131,6 +145,8 @@ class PgenSource:
                 f"{self.path.name}: has {variants} variants and {subjects} subjects, but its .pvar and .psam "
                 f"have {self.size} and {len(self.ids)}; {TOGETHER}."
             )
+        if self._records is not None and not self._records.fit(self.path.stat().st_size):
+            raise self._damaged()
 
 
 def is_pgen(path: Path) -> bool:
@@ -268,30 +284,6 @@ def _allele_offsets(alts: pd.Series) -> np.ndarray:
     """Cumulative numbers of alleles, as pgenlib wants them."""
     counts = alts.str.count(",").to_numpy(dtype=np.int64) + 2
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.uintp)
-
-
-def _has_dosages(path: Path) -> bool:
-    """Whether some variant has dosages, by the record types in the header.
-
-    The header has 12 bytes, then 8 bytes for each block of 65 536 variants, then for each block: record types
-    of 4 or 8 bits, record lengths, numbers of alleles and flags (specification of plink-ng, `pgen_spec`).
-    """
-    with path.open("rb") as file:
-        head = file.read(12)
-        variants, control = int.from_bytes(head[3:7], "little"), head[11]
-        if head[2] not in VARIABLE or control & 8:
-            return head[2] not in HARD
-        if not control & 4:  # types of four bits have no room for dosages
-            return False
-        beside_types = 1 + (control & 3) + (control >> 4 & 3)  # bytes of a length, and of a number of alleles
-        file.seek(12 + 8 * -(-variants // VARIANTS_OF_BLOCK))
-        for first in range(0, variants, VARIANTS_OF_BLOCK):
-            count = min(VARIANTS_OF_BLOCK, variants - first)
-            if (np.frombuffer(file.read(count), dtype=np.uint8) & DOSAGE).any():
-                return True
-            flags = -(-count // 8) if control >> 6 == 3 else 0
-            file.seek(count * beside_types + flags, 1)
-    return False
 
 
 def _pgenlib() -> Any:

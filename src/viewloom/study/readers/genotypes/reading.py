@@ -17,6 +17,7 @@ from viewloom.runtime.progress import stage
 from viewloom.study.errors import StudyError
 from viewloom.study.notes import Note, count_note
 from viewloom.study.readers import frames
+from viewloom.study.readers.files import with_parameters
 from viewloom.study.readers.genotypes.choice import Choice, chosen
 from viewloom.study.readers.genotypes.collecting import Collection
 from viewloom.study.readers.genotypes.filters import Filters
@@ -72,16 +73,13 @@ class Options:
 
 def with_options(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """Give a reader the `Options` as keyword-only parameters, in place of ``**options``."""
-    given = signature(read)
-    own = [one for one in given.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
-    names = {one.name for one in own}
+    names = signature(read).parameters
     shared = [
         Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type)
         for option in fields(Options)
         if option.name not in names and (option.name != "min_info" or "min_info" in names)
     ]
-    read.__signature__ = given.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-    return read
+    return with_parameters(read, shared)
 
 
 def genotypes(paths: Paths, source: Callable[[Path], Source], **options: Any) -> pd.DataFrame:
@@ -174,7 +172,11 @@ class Files:
         for source in self.sources:
             order = None if source.ids.equals(self.ids) else source.ids.get_indexer(self.ids)
             with stage(f"Reading {source.path.name}", source.size) as advance:
-                chosen_here = choose if kept is None or order is not None else kept.choosing(source, choose)
+                chosen_here = (
+                    choose
+                    if kept is None or order is not None
+                    else kept.choosing(source, choose, alone=len(self.sources) == 1)
+                )
                 for block in source.blocks(chosen_here):
                     advance(block.seen)
                     if len(block.rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -66,14 +66,36 @@ class Source(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Tallies:
+    """What is known of variants before they are decoded.
+
+    Attributes
+    ----------
+    at, calls, copies : (b,) arrays
+        Positions of variants, and their numbers of calls and of copies of the counted allele.
+    rare : array
+        Positions of variants that were not counted.
+    """
+
+    at: Array
+    calls: Array
+    copies: Array
+    rare: Array
+
+
 @runtime_checkable
 class Tallied(Protocol):
     """A source that counts calls without decoding them."""
 
     ids: pd.Index
 
-    def tallies(self, wanted: Array) -> tuple[Array, Array, Array] | None:
-        """Positions of wanted variants, their numbers of calls and of counted alleles; None if unknown."""
+    def tallies(self, wanted: Array, unlike: int = -1) -> Tallies | None:
+        """Counts of the wanted variants; None if unknown.
+
+        Where no more subjects than `unlike` differ from all others, who have two copies of one allele, a
+        variant need not be counted.
+        """
         ...
 
 
@@ -141,18 +163,3 @@ def precision(d: int, n: int) -> type:
     (<class 'numpy.float64'>, <class 'numpy.float32'>)
     """
     return np.float32 if d * n >= LARGE_CELLS else np.float64
-
-
-def stacked(blocks: Sequence[Array], n: int) -> Array:
-    """Blocks as one array of floats (d, n), NaN where there is no call; the blocks are let go of."""
-    size = sum(len(block) for block in blocks)
-    whole: Array = np.empty((size, n), dtype=precision(size, n))
-    start, parts = 0, list(blocks)
-    while parts:
-        block = parts.pop(0)
-        target = whole[start : start + len(block)]
-        target[...] = block
-        if block.dtype == np.int8 and not complete(block):
-            target[block < 0] = np.nan
-        start += len(block)
-    return whole
