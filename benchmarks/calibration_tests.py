@@ -40,7 +40,7 @@ LEVEL, LEAST, MOST = 0.05, 0.035, 0.065
 N, K, FEATURES, SPLITS = 90, 3, 4, 10
 CUTS = [-1.5, 0.0, 1.5]  # between ordered categories
 FAMILIES = ("Gaussian", "lognormal", "t3", "genotypes", "counts")
-SLOW, SLOW_RUNS = ("ordinal", "Cox", "hazards", "near-copy"), 1000
+SLOW, SLOW_RUNS = ("ordinal", "near-copy"), 1000
 MANY, MANY_RUNS = "split:", 8000  # p-values of tests whose p-values are the most correlated
 BATCH = 8  # p-values of a run of tests of features: FEATURES of each of two views
 

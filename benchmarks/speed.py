@@ -504,7 +504,7 @@ def genotype_rows(folder: Path) -> Iterator[Row]:
     try:
         import cbgen  # noqa: F401
         import cyvcf2  # noqa: F401
-        from genotype_files import pairs
+        from simulated_genotypes import pairs
     except ImportError:
         return
     for what, ours, bare in pairs(folder, 5000, 2000):
@@ -527,7 +527,7 @@ def reading(
 
 def measure_genotypes(folder: Path) -> Iterator[Row]:
     """Time and peak memory of 5000 x 500 000 calls, filtered and pruned, against a bare pass."""
-    from genotype_files import pass_over, pass_over_bed, write_bed, write_pgen
+    from simulated_genotypes import pass_over, pass_over_bed, write_bed, write_pgen
 
     from viewloom.study.readers.genetics import read_pgen
     from viewloom.study.readers.plink import read_bed

@@ -62,11 +62,22 @@ def test_features_that_do_not_vary():
 @pytest.mark.parametrize("X", [np.abs(correlated()), sp.csr_array(correlated())], ids=["profiles", "sparse"])
 def test_profiles_and_sparse_views_stay_as_they_are(X):
     assert not can_be_decorrelated(X)
-    assert Part.of(X, 1.0).root is None
+    assert Part.of(X, 1.0)[0].root is None
 
 
 def test_units_of_features_matter_little():
     """A view in other units has the same distances, up to the shrinkage."""
     X = correlated(2000)
-    parts = [Part.of(Y, 1.0).placed(Y, np.arange(2000), 2000) for Y in (X, 100.0 * X)]
+    parts = [Part.of(Y, 1.0)[1] for Y in (X, 100.0 * X)]
     np.testing.assert_allclose(cdist(parts[0][:9], parts[0]), cdist(parts[1][:9], parts[1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [correlated(), np.abs(correlated()), sp.csr_array(correlated().astype(np.float32))],
+    ids=["decorrelated", "profiles", "sparse"],
+)
+def test_features_of_the_fit_are_those_of_new_samples(X):
+    part, own = Part.of(X, 1.0)
+    assert own.dtype == np.float64
+    assert (own != part.features(X)).sum() == 0

@@ -300,9 +300,9 @@ class TestFusion:
         assert_allclose(cross.squared_distances, expected, atol=1e-9)
 
     def test_a_view_that_does_not_vary_has_no_say(self):
-        assert Part.of(np.full((6, 2), 3.0), 1.0).factor == 0.0
-        assert Part.of(1e9 + 1e-9 * np.random.default_rng(0).standard_normal((6, 2)), 1.0).factor == 0.0
-        assert Part.of(np.array([[0.0], [2.0]]), 4.0).factor == 2.0  # variance 1
+        assert Part.of(np.full((6, 2), 3.0), 1.0)[0].factor == 0.0
+        assert Part.of(1e9 + 1e-9 * np.random.default_rng(0).standard_normal((6, 2)), 1.0)[0].factor == 0.0
+        assert Part.of(np.array([[0.0], [2.0]]), 4.0)[0].factor == 2.0  # variance 1
 
 
 class TestSharedGraph:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import viewloom as vl
-from viewloom.models.complete_rows import CompleteRows, Fused
+from viewloom.models.complete_rows import CompleteRows, Fused, least_positions
 from viewloom.models.fitted import FittedModel
 
 N = 90
@@ -62,12 +62,14 @@ def test_distances_of_concatenated_features_are_those_of_all_columns(model):
     fusion = model.problem.shared_graph.fusion
     fused, scaled = model.complete_rows.fused, model.scaled(vl.Views(cohort(4)))
     blocks = [scaled.scaled[a] for a in range(3)]
-    D = np.stack(
-        [((X[:, None] - Y) ** 2).sum(axis=2) for X, Y in zip(blocks, model.complete_rows.train, strict=True)]
-    )
-    whole = fused.features(blocks, range(3))
+    D, own = np.empty((4, 4, N)), np.empty((4, 4))
+    for a, (X, Y) in enumerate(zip(blocks, model.complete_rows.train, strict=True)):
+        own[a] = (X**2).sum(axis=1)
+        D[a] = ((X[:, None] - Y) ** 2).sum(axis=2) - own[a][:, None]
+    whole = np.hstack([part.features(X) for part, X in zip(fusion.parts, blocks, strict=True)])
     expected = ((whole[:, None] - fusion.geometry.X) ** 2).sum(axis=2)
-    assert_allclose(fused.squares(blocks, D), expected, rtol=1e-9, atol=1e-9)
+    fused.squares(blocks, D, own)
+    assert_allclose(D[-1] + own[-1][:, None], expected, rtol=1e-9, atol=1e-9)
     positions = np.tile(np.arange(N), (4, 1))
     assert_allclose(fused.gaps(blocks, np.arange(4), positions), expected, rtol=1e-9, atol=1e-12)
 
@@ -111,3 +113,23 @@ def test_many_samples_take_the_prepared_way_where_views_are_long():
     model = vl.KernelMultiviewNMF(3, random_state=0).fit(narrow).fitted_model_
     assert model.complete_rows.pays(1)
     assert not model.complete_rows.pays(5000)
+
+
+@pytest.mark.parametrize("n", [300, 345, 4096, 5000])
+def test_least_positions_are_those_of_a_sort(n):
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((3, 40, n))
+    D[0, :, 5:12] = np.inf  # training samples without a view
+    found = np.sort(least_positions(D, 20), axis=2)
+    assert_array_equal(found, np.sort(np.argsort(D, axis=2)[..., :20], axis=2))
+
+
+def test_equal_distances_have_equal_ranks():
+    model = vl.KernelMultiviewNMF(3, random_state=0).fit(doubled()).fitted_model_
+    samples = model.scaled(vl.Views({name: 1.01 * X[:4] for name, X in cohort().items()}))
+    assert_allclose(model.consensus(samples), FittedModel.consensus(model, samples), atol=1e-11)
+
+
+def doubled():
+    """Every training sample twice, so that neighbours are at equal distances."""
+    return {name: np.vstack([X, X]) for name, X in cohort().items()}

@@ -69,7 +69,8 @@ FITS = {
 
 
 @pytest.mark.parametrize("what", FITS)
-@pytest.mark.parametrize("candidates", [column_updates.CANDIDATES, 1])  # with few, other samples come near
+# with few candidates, other samples come near
+@pytest.mark.parametrize("candidates", [column_updates.CANDIDATES, (1,)], ids=str)
 def test_updated_distances_give_what_samples_placed_anew_give(monkeypatch, what, candidates):
     monkeypatch.setattr(column_updates, "CANDIDATES", candidates)
     views, parameters = FITS[what]

@@ -22,8 +22,8 @@ from viewloom.runtime.threads import (
 
 
 def counts(api=None):
-    """Number of threads of every library that is loaded."""
-    found = threadpool_info()
+    """Number of threads of every library that is loaded and does not take its threads from OpenMP."""
+    found = [pool for pool in threadpool_info() if pool.get("threading_layer") != "openmp"]
     return {pool["filepath"]: pool["num_threads"] for pool in found if api in (None, pool["user_api"])}
 
 
@@ -133,6 +133,28 @@ def test_threads_stay_where_they_pay():
     assert found[SMALL_ROWS, False] == found[SMALL_ROWS, True] == {"blas": {1}, "openmp": {1}}
     assert found[SMALL_ROWS + 1, False] == {"blas": {1}, "openmp": {2}}
     assert found[SMALL_ROWS + 1, True] == {"blas": {2}, "openmp": {2}}
+
+
+ON_OPENMP = """
+import faiss, sklearn.neighbors
+from threadpoolctl import threadpool_info, threadpool_limits
+from viewloom.runtime.threads import SMALL_ROWS, threads_for
+
+def counts(api):
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == api}
+
+with threadpool_limits(2):
+    for n in (SMALL_ROWS, SMALL_ROWS + 1):
+        with threads_for(n):
+            print(sorted(counts("openmp")), end=" ")
+    print(sorted(counts("openmp")), sorted(counts("blas")))
+"""
+
+
+def test_a_blas_on_openmp_leaves_openmp_alone():
+    pytest.importorskip("faiss")  # brings such a BLAS
+    out = subprocess.run([sys.executable, "-c", ON_OPENMP], capture_output=True, text=True, check=True).stdout
+    assert out == "[1] [2] [2] [2]\n"
 
 
 LATE = """

@@ -1,5 +1,7 @@
 """The loop sees sums only, so it does not matter how samples are split."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,21 @@ def test_a_kernel_stored_entry_by_entry_cannot_be_split():
     projection = Explicit(np.eye(3)).project(np.ones((2, 3)))
     with pytest.raises(ValueError, match="Only factored operators"):
         projection + projection
+
+
+def test_sums_of_all_shards_are_never_held_at_once():
+    """Each is added as soon as it is there: messages of many thousand shards would fill the memory."""
+    alive, most = weakref.WeakSet(), []
+
+    class Sum:
+        def __init__(self, value):
+            self.value = value
+            alive.add(self)
+            most.append(len(alive))
+
+        def __add__(self, other):
+            return Sum(self.value + other.value)
+
+    (found,) = Serial(range(100)).total(lambda shard: [Sum(shard)])
+    assert found.value == sum(range(100))
+    assert max(most) <= 4

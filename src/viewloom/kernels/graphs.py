@@ -191,10 +191,13 @@ def rank_weights(distances: Array) -> Array:
     >>> rank_weights(np.array([[1.0, 2.0, 2.0, 5.0]]))
     array([[1.  , 0.75, 0.75, 0.25]])
     """
-    width = distances.shape[1]
+    order = np.arange(distances.shape[-1])
+    further = distances[..., 1:] > distances[..., :-1]
+    if further.all():
+        return np.asarray(np.broadcast_to(1.0 - order / len(order), distances.shape))
     ranks = np.zeros(distances.shape, dtype=np.intp)
-    ranks[:, 1:] = np.where(distances[:, 1:] > distances[:, :-1], np.arange(1, width), 0)
-    return np.asarray(1.0 - np.maximum.accumulate(ranks, axis=1) / width)
+    ranks[..., 1:] = np.where(further, order[1:], 0)
+    return np.asarray(1.0 - np.maximum.accumulate(ranks, axis=-1) / len(order))
 
 
 def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> Any:

@@ -115,12 +115,10 @@ def overlap(graphs: list[Any], rows: list[Array]) -> Array:
     n = 1 + max(int(where.max()) for where in rows)
     graphs = [spread(S, where, where, (n, n)) for S, where in zip(graphs, rows, strict=True)]
     norms = [np.sqrt(float(S.multiply(S).sum())) for S in graphs]
-    return np.array(
-        [
-            [float(S.multiply(T).sum()) / (norms[a] * norms[b]) for b, T in enumerate(graphs)]
-            for a, S in enumerate(graphs)
-        ]
-    )
+    C = np.eye(len(graphs))
+    for a, b in combinations(range(len(graphs)), 2):
+        C[a, b] = C[b, a] = float(graphs[a].multiply(graphs[b]).sum()) / (norms[a] * norms[b])
+    return C
 
 
 def copies(similarity: Array) -> Array:

@@ -218,9 +218,9 @@ class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
     @classmethod
     def of(cls, geometries: list[Geometry], rows: list[Array], n: int, weights: Array) -> Fusion:
         """Concatenate the features of several views."""
-        parts = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
-        blocks = {a: geometry.X for a, geometry in enumerate(geometries)}
-        side = stretched(parts, weights, blocks, dict(enumerate(rows)), n)
+        found = [Part.of(geometry.X, weight) for geometry, weight in zip(geometries, weights, strict=True)]
+        parts, features = [part for part, _ in found], {a: own for a, (_, own) in enumerate(found)}
+        side = stretched(parts, weights, features, dict(enumerate(rows)), n)
         return cls(weights, parts, Geometry(side, "all views"))
 
     def cross(self, crosses: dict[int, CrossGeometry], rows: dict[int, Array], n: int) -> CrossGeometry:
@@ -229,33 +229,33 @@ class Fusion(Stored, tag="fusion", fields=("weights", "parts", "geometry")):
         If no new sample has a view, the distances depend only on the lengths of the training samples
         in it; for many new samples the features of such a view are replaced by these lengths.
         """
-        blocks = {a: cross.X for a, cross in crosses.items()}
-        short = n > FEW_ROWS and len(blocks) < len(self.parts)
-        train = Geometry(self._shortened(blocks), self.geometry.name) if short else self.geometry
-        return train.to(stretched(self.parts, self.weights, blocks, rows, n, short))
+        features = {a: self.parts[a].features(cross.X) for a, cross in crosses.items()}
+        short = n > FEW_ROWS and len(features) < len(self.parts)
+        train = Geometry(self._shortened(features), self.geometry.name) if short else self.geometry
+        return train.to(stretched(self.parts, self.weights, features, rows, n, short))
 
-    def _shortened(self, blocks: dict[int, Any]) -> Any:
-        """Training samples, with lengths in place of features for the views that are not in `blocks`."""
+    def _shortened(self, features: dict[int, Any]) -> Any:
+        """Training samples, with lengths in place of features for the views that are not in `features`."""
         ends = np.cumsum([len(part.centre) for part in self.parts])
         places = [slice(end - len(part.centre), end) for part, end in zip(self.parts, ends, strict=True)]
         views = [self.geometry.X[:, place] for place in places]
         return concatenated(
-            [X if a in blocks else np.sqrt(Factored(X).diagonal())[:, None] for a, X in enumerate(views)]
+            [X if a in features else np.sqrt(Factored(X).diagonal())[:, None] for a, X in enumerate(views)]
         )
 
 
 def stretched(
     parts: list[Part],
     weights: Array,
-    blocks: dict[int, Any],
+    features: dict[int, Any],
     rows: dict[int, Array],
     n: int,
     short: bool = False,
 ) -> Any:
-    """Scaled features (n rows); zero for missing views, and the remaining ones scaled up to compensate."""
+    """Features of all views (n rows); zero for missing views, and the others scaled up to compensate."""
     side = concatenated(
         [
-            np.zeros((n, 1)) if short and a not in blocks else part.placed(blocks.get(a), rows.get(a), n)
+            np.zeros((n, 1)) if short and a not in features else part.placed(features.get(a), rows.get(a), n)
             for a, part in enumerate(parts)
         ]
     )
@@ -278,34 +278,45 @@ class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse", "roo
     root: Array | None = None  # d x d; None if not decorrelated, as in models of earlier versions
 
     @classmethod
-    def of(cls, X: Any, weight: float) -> Part:
-        """Centre, map and factor of a view; the factor is zero if the view is constant up to rounding."""
+    def of(cls, X: Any, weight: float) -> tuple[Part, Any]:
+        """The part of a view and its features; the factor is zero if the view is constant up to rounding."""
         mean, squares = np.asarray(X.mean(axis=0)).ravel(), float(Factored(X).diagonal().mean())
         variance = squares - float(mean @ mean)
-        if not variance > ROUNDING * np.finfo(X.dtype).eps * squares:
-            return cls(mean, 0.0, sp.issparse(X))
-        centred = np.asarray(X - mean, dtype=np.float64) if can_be_decorrelated(X) else None
-        root = None if centred is None else decorrelation(centred)
-        if centred is not None and root is not None:
-            variance = float(Factored(centred @ root).diagonal().mean())
-        return cls(mean, float(np.sqrt(weight / variance)), sp.issparse(X), root)
+        constant = not variance > ROUNDING * np.finfo(X.dtype).eps * squares
+        if constant or not can_be_decorrelated(X):
+            part = cls(mean, 0.0 if constant else float(np.sqrt(weight / variance)), sp.issparse(X))
+            return part, part.features(X)
+        own = np.asarray(X - mean, dtype=np.float64)
+        root = decorrelation(own)
+        if root is not None:
+            own = own @ root
+            variance = float(Factored(own).diagonal().mean())
+        part = cls(mean, float(np.sqrt(weight / variance)), False, root)
+        own *= part.factor
+        return part, own
 
-    def placed(self, X: Any | None, rows: Array | None, n: int) -> Any:
-        """Scaled view with n rows, zero for samples without the view."""
+    def features(self, X: Any) -> Any:
+        """Scaled features of samples that have the view."""
+        if self.sparse:
+            return X.astype(np.float64) * self.factor
+        centred = np.asarray(X - self.centre, dtype=np.float64)
+        own = centred if self.root is None else centred @ self.root
+        own *= self.factor
+        return own
+
+    def placed(self, features: Any | None, rows: Array | None, n: int) -> Any:
+        """Features with n rows, zero for samples without the view."""
         shape = (n, len(self.centre))
-        if X is None or rows is None:
+        if features is None or rows is None:
             return sp.csr_array(shape) if self.sparse else np.zeros(shape)
-        if not self.sparse:
-            centred = np.asarray(X - self.centre, dtype=np.float64)
-            own = centred if self.root is None else centred @ self.root
-            own *= self.factor
-            if len(rows) == n:
-                return own
-            block = np.zeros(shape)
-            block[rows] = own
-            return block
-        put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
-        return sp.csr_array(put @ X * self.factor)
+        if self.sparse:
+            put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
+            return sp.csr_array(put @ features)
+        if len(rows) == n:
+            return features
+        block = np.zeros(shape)
+        block[rows] = features
+        return block
 
 
 def normalised(W: Any) -> tuple[Any, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -45,7 +46,7 @@ def resemblance(geometries: list[Geometry], rows: list[Array], labels: Array) ->
     therefore taken.
     """
     R = np.eye(len(rows))
-    found: dict[tuple[int, bytes], Array] = {}  # by view and samples, which most pairs have in common
+    found: dict[tuple[int, bytes], Details] = {}  # by view and samples, which most pairs have in common
     for a, b in combinations(range(len(rows)), 2):
         both = np.intersect1d(rows[a], rows[b], assume_unique=True)
         if not len(both):
@@ -54,7 +55,7 @@ def resemblance(geometries: list[Geometry], rows: list[Array], labels: Array) ->
         for c in (a, b):
             if (c, some.tobytes()) not in found:
                 K = similarities(geometries[c], np.searchsorted(rows[c], some))
-                found[c, some.tobytes()] = details(K, labels[some])
+                found[c, some.tobytes()] = Details.of(details(K, labels[some]))
         r = correlation(found[a, some.tobytes()], found[b, some.tobytes()])
         R[a, b] = R[b, a] = np.sqrt(above_chance(r, len(some)))
     return R
@@ -80,15 +81,28 @@ def details(K: Array, labels: Array) -> Array:
     sizes = G.sum(axis=0)
     pairs = np.outer(sizes, sizes) - np.diag(sizes)
     between = G.T @ K @ G - (G.T * K.diagonal()) @ G  # sums over different samples
-    K = K - G @ (between / np.maximum(pairs, 1.0)) @ G.T
-    np.fill_diagonal(K, 0.0)
-    return K
+    left = G @ (between / np.maximum(pairs, 1.0)) @ G.T
+    np.subtract(K, left, out=left)
+    np.fill_diagonal(left, 0.0)
+    return np.asarray(left)
 
 
-def correlation(K: Array, L: Array) -> float:
+class Details(NamedTuple):
+    """Similarities without the clusters, and their sum of squares, which all pairs of views use."""
+
+    K: Array
+    square: float
+
+    @classmethod
+    def of(cls, K: Array) -> Details:
+        """The details of a view."""
+        return cls(K, float(np.vdot(K, K)))
+
+
+def correlation(one: Details, other: Details) -> float:
     """Cosine between two matrices, 0 if one of them is zero."""
-    size = np.sqrt(float(np.vdot(K, K)) * float(np.vdot(L, L)))
-    return float(np.vdot(K, L)) / size if size > 0.0 else 0.0
+    size = np.sqrt(one.square * other.square)
+    return float(np.vdot(one.K, other.K)) / size if size > 0.0 else 0.0
 
 
 def above_chance(r: float, n: int) -> float:

@@ -20,17 +20,18 @@ import numpy as np
 
 from viewloom.kernels.diffusion import FittedDiffusion
 from viewloom.kernels.geometry import GramGeometry
-from viewloom.kernels.graphs import FittedKNN, scale_both_sides
-from viewloom.kernels.shared_graph import COMPLETE, SharedGraph, SharedRows, combined_graph
+from viewloom.kernels.graphs import FittedKNN, local_scales, neighbour_weights, rank_weights
+from viewloom.kernels.operators import unit_rows
+from viewloom.kernels.shared_graph import COMPLETE, SharedGraph
 from viewloom.models.base import as_memberships
-from viewloom.models.problem import FittedView, Problem, cross_laplacian
+from viewloom.models.problem import FittedView, Problem
 from viewloom.solver.placement import EVEN, Joint, Part
-from viewloom.solver.shard import ViewBlock, ViewMessage
+from viewloom.solver.shard import ViewMessage
 from viewloom.solver.updates import project_simplex
 
 Array = np.ndarray
-EVERY = slice(None)
-CANDIDATES = 32  # nearest samples that are compared, beside the neighbours
+CANDIDATES = (4, 8, 16, 32)  # numbers of nearest samples that are compared, beside the neighbours
+SELDOM = 0.1  # share of the samples for which they may be too few
 BATCH_ROWS = 4096  # samples whose memberships are computed at a time
 
 
@@ -73,8 +74,8 @@ class Distances:
     @classmethod
     def of(cls, squares: Array, queries: Array, train: Array, norms: Array, count: int) -> Distances:
         """Find the candidates of every sample."""
-        kept = min(count + CANDIDATES, squares.shape[1])
         order = np.argsort(squares, axis=1, kind="stable")
+        kept = min(count + _candidates(squares, order, queries, count), squares.shape[1])
         near = np.ascontiguousarray(order[:, :kept])
         sorted_squares = np.take_along_axis(squares, order[:, : kept + 1], axis=1)
         last = sorted_squares[:, kept] if kept < squares.shape[1] else np.full(len(squares), np.inf)
@@ -86,15 +87,17 @@ class Distances:
         along = self.train[column]
         slope = change * (2.0 * self.queries[:, column] + change * self.norms[column])
         pull = 2.0 * change
-        squares = self.near_squares + slope[:, None] - pull[:, None] * along[self.near]
+        squares = along.take(self.near)
+        squares *= -pull[:, None]
+        squares += self.near_squares
         order = np.argsort(squares, axis=1, kind="stable")[:, : self.count]  # fast: nearly in order
-        found, positions = (np.take_along_axis(x, order, axis=1) for x in (squares, self.near))
+        order += (squares.shape[1] * np.arange(len(squares)))[:, None]
+        found, positions = squares.take(order) + slope[:, None], self.near.take(order)
         least = self.beyond + slope - np.maximum(pull * along.max(), pull * along.min())
         missed = np.flatnonzero(least < found[:, -1])
         if len(missed):
             whole = self.squares[missed] + slope[missed, None] - pull[missed, None] * along
-            order = np.argsort(whole, axis=1)[:, : self.count]
-            found[missed], positions[missed] = np.take_along_axis(whole, order, axis=1), order
+            found[missed], positions[missed] = _least(whole, self.count)
         return np.sqrt(np.maximum(found, 0.0)), positions
 
 
@@ -107,6 +110,7 @@ class ColumnUpdates:
     shared: SharedGraph | None
     own: Distances  # in the view
     fused: Distances | None  # in the concatenated features
+    extension: Array  # what an edge adds to the features of a sample, n x rank
     message: ViewMessage
     rho: float
 
@@ -121,7 +125,9 @@ class ColumnUpdates:
         X, graphs = fitted.geometry.X, [kernel.graph, fitted.graph]
         count = max(graph.n_neighbors for graph in graphs if graph is not None)
         own = Distances.of(fitted.geometry.squared_distances, X, X, np.ones(X.shape[1]), min(count, len(X)))
-        return cls(view, fitted, shared, own, _fused_distances(shared, view, fitted), message, rho)
+        extension = kernel.walk.extension * kernel.walk.degrees[:, None] ** -0.5
+        fused = _fused_distances(shared, view, fitted)
+        return cls(view, fitted, shared, own, fused, extension, message, rho)
 
     def memberships(self, columns: Sequence[int], orders: Sequence[Array], start: Array) -> Array:
         """Memberships (columns x n x k) with each of some columns permuted; `start` are those without."""
@@ -137,24 +143,76 @@ class ColumnUpdates:
         part = self._part(own, fused)
         return as_memberships(_solved(part, start.T)).reshape(len(columns), len(X), -1)
 
-    def _part(self, own: Any, fused: Any) -> Part:
+    def _part(self, own: Neighbours, fused: Neighbours | None) -> Part:
         """The problem of samples with given neighbours."""
-        kernel: Any = self.fitted.kernel
-        Z = kernel.place(own, self._shared_rows(own, fused))
-        block = ViewBlock(Z, cross_laplacian(self.fitted.graph, own), EVERY)
-        return Part.of(block, self.message, self.rho, own.size)
+        m, graph = self.message, self.fitted.graph
+        H, b = (1.0 - self.rho) * m.A, m.C @ self._features(own, fused).T
+        b -= self.rho / 2.0 * np.diagonal(m.A)[:, None]
+        if graph is not None and m.neighbours is not None:
+            H = H + m.theta * np.eye(len(H))  # degrees are one
+            b += m.theta * _sums(own, _weights(graph, own), m.neighbours.T).T
+        return Part(H, b, np.zeros(own.size), m.lam, m.weight)
 
-    def _shared_rows(self, own: Any, fused: Any) -> SharedRows | None:
-        """Edges of the samples in the shared graph."""
+    def _features(self, own: Neighbours, fused: Neighbours | None) -> Array:
+        """`FittedDiffusion.place` of samples with given neighbours, without matrices of edges."""
+        kernel: Any = self.fitted.kernel
+        S, extension = _weights(kernel.graph, own), self.extension
         if self.shared is None:
-            return None
-        shared, m, every = self.shared, own.size, np.arange(own.size)
-        edges = {self.view: shared.graphs[self.view].cross(own)[0]}
-        both = None if fused is None or shared.fused is None else shared.fused.cross(fused)[0]
-        places = ({self.view: every}, shared.rows)
-        W = combined_graph(shared.reliability.weights, edges, places, (m, shared.n), both, shared.fused_share)
-        degrees = np.asarray(W.sum(axis=1)).ravel()
-        return SharedRows(edges, {self.view: every}, scale_both_sides(W, degrees, shared.degrees))
+            return np.asarray(unit_rows(_sums(own, S, extension)))
+        shared, where = self.shared, self.shared.rows[self.view]
+        together = 0.0 if fused is None else shared.fused_share
+        weight, roots = (1.0 - together) * shared.reliability.weights[self.view], shared.degrees**-0.5
+        degrees = weight * S.sum(axis=1, keepdims=True)
+        if fused is not None and shared.fused is not None:
+            F = together * _weights(shared.fused, fused)
+            degrees += F.sum(axis=1, keepdims=True)
+        scale = kernel.share / np.sqrt(np.maximum(degrees, np.finfo(float).tiny))
+        S *= (1.0 - kernel.share) + scale * (weight * roots[where]).take(own.positions[:, : S.shape[1]])
+        Z = _sums(own, S, extension)
+        if fused is not None:
+            every = np.zeros((shared.n, extension.shape[1]))
+            every[where] = roots[where, None] * extension
+            Z += _sums(fused, scale * F, every)
+        return np.asarray(unit_rows(Z))
+
+
+def _weights(graph: FittedKNN, near: Neighbours) -> Array:
+    """`FittedKNN.cross`: normalised weights of the edges to the neighbours (n x count)."""
+    distances, positions = near.neighbours(graph.n_neighbors)
+    W = neighbour_weights(distances, positions, local_scales(distances, graph.least_scale), graph.scales)
+    if graph.ranked:
+        W *= rank_weights(distances)
+    W /= np.sqrt(W.sum(axis=1, keepdims=True))
+    return np.asarray(W * (graph.degrees**-0.5).take(positions))
+
+
+def _sums(near: Neighbours, weights: Array, values: Array) -> Array:
+    """Weighted sums of the values of neighbours (n x width)."""
+    positions = near.positions[:, : weights.shape[1]]
+    return np.asarray((weights[:, None] @ values.take(positions, axis=0))[:, 0])
+
+
+def _least(values: Array, count: int) -> tuple[Array, Array]:
+    """The smallest values of each row in order, and their positions."""
+    some = np.argpartition(values, count - 1, axis=1)[:, :count]
+    least = np.take_along_axis(values, some, axis=1)
+    order = np.argsort(least, axis=1)
+    return np.take_along_axis(least, order, axis=1), np.take_along_axis(some, order, axis=1)
+
+
+def _candidates(squares: Array, order: Array, queries: Array, count: int) -> int:
+    """How many are compared beside the neighbours: the fewest that are seldom too few.
+
+    The bound on the distances of others falls by twice the change of a column (the difference of two of its
+    values, seldom beyond three standard deviations), times at most its range.
+    """
+    deviation, span = queries.std(axis=0), np.ptp(queries, axis=0)
+    change = 2.0 * float((3.0 * deviation * span).mean())
+    for more in (option for option in CANDIDATES if count + option < squares.shape[1]):
+        ahead = np.take_along_axis(squares, order[:, [count - 1, count + more]], axis=1)
+        if np.quantile(ahead[:, 1] - ahead[:, 0], SELDOM) > change:
+            return more
+    return CANDIDATES[-1]
 
 
 def _is_supported(fitted: FittedView) -> bool:
@@ -206,8 +264,7 @@ def _solved(part: Part, start: Array) -> Array:
     again = np.flatnonzero(wrong)
     if len(again):
         joint = Joint.of([part])
-        slack = np.zeros((1, len(again)))
-        G[:, again] = joint.consensus(part.b[:, None, again], slack, project_simplex)
+        G[:, again] = joint.consensus(part.b[:, None, again], None, project_simplex)
     return G
 
 

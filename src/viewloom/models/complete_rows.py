@@ -13,7 +13,7 @@ samples, c neighbours, k clusters. Training samples without a view have an infin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,38 +30,55 @@ from viewloom.solver.shard import ViewMessage
 from viewloom.solver.updates import project_simplex
 
 Array = np.ndarray
+TINY = np.finfo(float).tiny
 LEAST_WEIGHT = 1e-12  # of an edge, as in `viewloom.kernels.graphs.neighbour_weights`
 MOST_BYTES = 2**28  # of the arrays that are prepared
-CHUNK_VALUES = 2**18  # distances that are computed at a time, which fit in the processor's cache
-SOLVED_ROWS = 1024  # samples whose memberships are computed at a time
+CHUNK_VALUES = 2**19  # distances that are computed at a time
+MOST_MARKED, LEAST_MARKED = 4096, 20_000  # values per row, and in all, whose last bits store positions
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Neighbour graphs with the same number of neighbours, stacked: edges of new samples from distances."""
+    """Neighbour graphs, stacked: edges of new samples from distances."""
 
-    n_neighbors: int
+    widths: list[int]  # numbers of neighbours
+    last: tuple[Array, slice, Array]  # the last neighbours of each graph
     scales: Array  # g x n
-    floors: Array  # g x 1 x 1, the smallest scale of each graph
+    floors: Array  # g x 1, the smallest scale of each graph
     roots: Array  # g x n: degrees to the power of -1/2
+    ranked: Array  # g x 1 x c: weights of neighbours at distances that are not equal
 
     @classmethod
     def of(cls, graphs: Sequence[FittedKNN], rows: Sequence[Array], n: int) -> Edges:
         """Stack graphs; `rows` are the positions of their samples among all n."""
         scales = _spread_all([graph.scales for graph in graphs], rows, n, 1.0)
         degrees = _spread_all([graph.degrees for graph in graphs], rows, n, 1.0)
-        floors = np.array([graph.least_scale for graph in graphs])[:, None, None]
-        return cls(graphs[0].n_neighbors, scales, floors, degrees**-0.5)
+        floors = np.array([graph.least_scale for graph in graphs])[:, None]
+        widths = np.array([graph.n_neighbors for graph in graphs])
+        last = np.arange(len(widths)), slice(None), widths - 1
+        ranked = np.maximum(1.0 - np.arange(widths.max()) / widths[:, None, None], 0.0)
+        return cls(widths.tolist(), last, scales, floors, degrees**-0.5, ranked)
 
-    def weights(self, distances: Array, positions: Array) -> Array:
-        """Normalised weights (g x m x c) of the edges to the nearest training samples."""
-        distances, positions = distances[..., : self.n_neighbors], positions[..., : self.n_neighbors]
-        graph = np.arange(len(distances))[:, None, None]
-        own = np.maximum(distances[..., -1:], self.floors)
-        W = np.exp(-(distances**2) / (own * self.scales[graph, positions]))
-        np.maximum(W, LEAST_WEIGHT, out=W)
-        W *= rank_weights(distances.reshape(-1, self.n_neighbors)).reshape(W.shape)
-        return np.asarray(W * self.roots[graph, positions] / np.sqrt(W.sum(axis=2, keepdims=True)))
+    def weights(self, distances: Array, flat: Array) -> Array:
+        """Normalised weights (g x m x c) of the edges to the nearest training samples, the nearest first.
+
+        `flat` are their positions in g x n values. Weights beyond the neighbours of a graph are zero.
+        """
+        W = distances * distances
+        own = distances[self.last]  # g x m
+        W /= -np.maximum(own, self.floors)[..., None] * self.scales.take(flat)
+        np.maximum(np.exp(W, out=W), LEAST_WEIGHT, out=W)
+        W *= self._ranked(distances)
+        return np.asarray(W * (self.roots.take(flat) / np.sqrt(W.sum(axis=2, keepdims=True))))
+
+    def _ranked(self, distances: Array) -> Array:
+        """Weights by `viewloom.kernels.graphs.rank_weights`, zero beyond the neighbours of a graph."""
+        if (distances[..., 1:] > distances[..., :-1]).all():
+            return self.ranked
+        found = np.zeros(distances.shape)
+        for W, D, width in zip(found, distances, self.widths, strict=True):
+            W[:, :width] = rank_weights(D[:, :width])
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +87,7 @@ class Fused:
 
     fusion: Fusion
     summed: list[tuple[int, float]]  # views whose own distances count, and their factors
-    direct: list[int]  # the other views
+    direct: list[tuple[int, slice]]  # the other views, and the columns of their features
     train: Array  # concatenated features of the other views, n x d
     lengths: Array  # n
 
@@ -78,30 +95,40 @@ class Fused:
     def of(cls, fusion: Fusion, complete: bool) -> Fused:
         """Sums are used if all training samples are `complete`, since others are stretched."""
         own = [complete and part.root is None for part in fusion.parts]
-        ends = np.cumsum([len(part.centre) for part in fusion.parts])
-        columns = [np.arange(end - len(p.centre), end) for p, end in zip(fusion.parts, ends, strict=True)]
-        direct = [a for a, summed in enumerate(own) if not summed]
-        train = fusion.geometry.X[:, np.concatenate([np.arange(0), *(columns[a] for a in direct)])]
+        places = _consecutive([len(part.centre) for part in fusion.parts])
+        others = [a for a, summed in enumerate(own) if not summed]
+        train = np.hstack([fusion.geometry.X[:, :0], *(fusion.geometry.X[:, places[a]] for a in others)])
+        direct = _consecutive([len(fusion.parts[a].centre) for a in others])
         summed = [(a, fusion.parts[a].factor ** 2) for a, summed in enumerate(own) if summed]
-        return cls(fusion, summed, direct, train, np.einsum("ij,ij->i", train, train))
+        lengths = np.einsum("ij,ij->i", train, train)
+        return cls(fusion, summed, list(zip(others, direct, strict=True)), train, lengths)
 
-    def features(self, scaled: list[Array], views: Iterable[int]) -> Array:
-        """Concatenated features of samples, from some views."""
-        every = np.arange(len(scaled[0]))
-        placed = [self.fusion.parts[a].placed(scaled[a], every, len(every)) for a in views]
-        return np.hstack([np.zeros((len(every), 0)), *placed])
-
-    def squares(self, scaled: list[Array], D: Array) -> Array:
-        """Squared distances (m x n), from those of the views (v x m x n)."""
-        found = _squares(self.features(scaled, self.direct), self.train, self.lengths)
-        for a, factor in self.summed:
-            found += factor * D[a]
+    def features(self, scaled: list[Array]) -> Array:
+        """Concatenated features of samples, from the views that are not summed."""
+        found = np.empty((len(scaled[0]), self.train.shape[1]))
+        for a, place in self.direct:
+            part = self.fusion.parts[a]
+            centred = scaled[a] - part.centre
+            if part.root is not None:
+                centred = centred @ part.root
+            np.multiply(centred, part.factor, out=found[:, place])
         return found
+
+    def squares(self, scaled: list[Array], D: Array, own: Array) -> None:
+        """Fill in `_squares` of the concatenated features, at the end of those of the views.
+
+        `D` are distances (g x m x n), and `own` the squared lengths of the samples (g x m).
+        """
+        own[-1] = _squares(self.features(scaled), self.train, self.lengths, D[-1])
+        for a, factor in self.summed:
+            D[-1] += factor * D[a]
+            own[-1] += factor * own[a]
 
     def gaps(self, scaled: list[Array], rows: Array, positions: Array) -> Array:
         """Squared distances of some rows to training samples at some positions, from differences."""
-        X = self.features([X[rows] for X in scaled], range(len(scaled)))
-        return _gaps(X, self.fusion.geometry.X, positions)
+        parts = zip(self.fusion.parts, scaled, strict=True)
+        features = np.hstack([part.features(X[rows]) for part, X in parts])
+        return _gaps(features, self.fusion.geometry.X, positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +138,15 @@ class CompleteRows:
     train: list[Array]  # of every view: n x d, zero for samples without the view
     lengths: Array  # g x n: squared lengths, infinite for samples without the view
     fused: Fused
-    edges: Edges
-    near: Edges  # the graphs of the smoothness terms; v
-    mix: Array  # g: weights of the graphs in the shared graph
-    shared_roots: Array  # n: degrees of the shared graph to the power of -1/2
-    share: Array  # v x 1 x 1
-    extension: Array  # v x n x rank
+    edges: Edges  # of the g graphs, then of the smoothness terms of the v views
+    both: Array  # positions of the g + v graphs among the g
+    firsts: Array  # g + v x 1 x 1: of the values of each graph among those of all
+    counts: tuple[int, int]  # neighbours in the graphs, and in the smoothness terms
+    mix: Array  # g x 1 x 1: weights of the graphs in the shared graph
+    extension: Array  # v n x rank: what an edge in the graph of a view adds to the features of a sample
+    shared_extension: Array  # n x v rank: what an edge in the shared graph adds
     codebooks: Array  # v x rank x k
-    neighbours: Array  # v x n x k
+    neighbours: Array  # v n x k
     slope: Array  # v x 1 x k: the part of ``b`` that is the same for all samples
     joint: Joint
 
@@ -131,24 +159,29 @@ class CompleteRows:
         if not _is_supported(problem, [*shared.graphs, shared.fused], shared.fusion):
             return None
         n, rows, views = problem.n, shared.rows, problem.views
-        every = [*rows, np.arange(n)]
+        every, graphs = [*rows, np.arange(n)], [*shared.graphs, shared.fused, *(view.graph for view in views)]
         kernels: list[Any] = [view.kernel for view in views]
         geometries = [*(view.geometry for view in views), shared.fusion.geometry]
         lengths = [geometry.squared_lengths for geometry in geometries]
         extended = [kernel.walk.extension * kernel.walk.degrees[:, None] ** -0.5 for kernel in kernels]
+        extension = _spread_all(extended, rows, n, 0.0)  # v x n x rank
+        share = np.array([kernel.share for kernel in kernels])[:, None, None]
+        roots = shared.degrees[:, None] ** -0.5
+        mix = np.append((1.0 - shared.fused_share) * shared.reliability.weights, shared.fused_share)
         smooth = [m.theta * m.neighbours.T for m in codebooks if m.neighbours is not None]
         return cls(
             train=[_spread(view.geometry.X, where, n) for view, where in zip(views, rows, strict=True)],
             lengths=_spread_all(lengths, every, n, np.inf),
             fused=Fused.of(shared.fusion, all(len(where) == n for where in rows)),
-            edges=Edges.of([*shared.graphs, shared.fused], every, n),
-            near=Edges.of([view.graph for view in views], rows, n),
-            mix=np.append((1.0 - shared.fused_share) * shared.reliability.weights, shared.fused_share),
-            shared_roots=shared.degrees**-0.5,
-            share=np.array([kernel.share for kernel in kernels])[:, None, None],
-            extension=_spread_all(extended, rows, n, 0.0),
+            edges=Edges.of(graphs, [*every, *rows], n),
+            both=np.r_[: len(every), : len(rows)],
+            firsts=n * np.arange(len(graphs))[:, None, None],
+            counts=(shared.fused.n_neighbors, views[0].graph.n_neighbors),
+            mix=mix[:, None, None],
+            extension=((1.0 - share) * extension).reshape(-1, extension.shape[2]),
+            shared_extension=(share * roots * extension).transpose(1, 0, 2).reshape(n, -1),
             codebooks=np.stack([message.C.T for message in codebooks]),
-            neighbours=_spread_all(smooth, rows, n, 0.0),
+            neighbours=np.concatenate(_spread_all(smooth, rows, n, 0.0)),
             slope=np.stack([rho / 2.0 * np.diagonal(message.A)[None] for message in codebooks]),
             joint=Joint.of([_constants(message, rho) for message in codebooks]),
         )
@@ -160,42 +193,43 @@ class CompleteRows:
 
     def consensus(self, scaled: list[Array]) -> Array:
         """Consensus memberships (k x m) of samples with all views, scaled (m x d each)."""
-        chunk = min(max(CHUNK_VALUES // self.lengths.size, 1), SOLVED_ROWS)
+        chunk = max(CHUNK_VALUES // self.lengths.size, 1)
         starts = range(0, len(scaled[0]), chunk)
-        b = np.concatenate([self._attraction([X[i : i + chunk] for X in scaled]) for i in starts], axis=1)
-        b = b[self.joint.counted].transpose(2, 0, 1)  # k x v x m
-        solved = [b[..., i : i + SOLVED_ROWS] for i in range(0, b.shape[2], SOLVED_ROWS)]
-        return np.hstack(
-            [self.joint.consensus(part, np.zeros(part.shape[1:]), project_simplex) for part in solved]
-        )
+        parts = [self._attraction([X[i : i + chunk] for X in scaled]) for i in starts]
+        b = np.concatenate(parts, axis=1)[self.joint.counted].transpose(2, 0, 1)  # k x v x m
+        return self.joint.consensus(b, None, project_simplex)
 
     def _attraction(self, scaled: list[Array]) -> Array:
         """``b`` of `viewloom.solver.placement` for some samples (v x m x k)."""
         distances, positions = self._nearest(scaled)
-        v, m, n = len(scaled), len(scaled[0]), self.lengths.shape[1]
-        S = np.zeros((v + 1, m, n))
-        weights = self.edges.weights(distances, positions)
-        S[*_leading(S.shape), positions[..., : self.edges.n_neighbors]] = weights
-        M = (self.mix @ S.reshape(v + 1, m * n)).reshape(m, n)
-        M *= self.shared_roots / np.sqrt(M.sum(axis=1, keepdims=True))
-        Z = ((1.0 - self.share) * S[:v] + self.share * M) @ self.extension  # v x m x rank
-        Z /= np.sqrt(np.maximum((Z * Z).sum(axis=2, keepdims=True), np.finfo(float).tiny))
-        return np.asarray(Z @ self.codebooks - self.slope + self._smoothed(distances[:v], positions[:v]))
+        v, m, (c, near) = len(scaled), len(scaled[0]), self.counts
+        flat = positions[self.both] + self.firsts
+        W = self.edges.weights(distances[self.both], flat)
+        shared = (self.mix * W[: v + 1, :, :c]).transpose(1, 0, 2).reshape(m, 1, -1)
+        places = positions[..., :c].transpose(1, 0, 2).reshape(m, -1)
+        walked = (shared @ self.shared_extension.take(places, axis=0))[:, 0]
+        walked /= np.sqrt(shared.sum(axis=2))
+        alone = W[:v, :, None, :c] @ self.extension.take(flat[:v, :, :c], axis=0)  # v x m x 1 x rank
+        Z = alone[:, :, 0] + walked.reshape(m, v, -1).transpose(1, 0, 2)
+        Z /= np.sqrt(np.maximum((Z * Z).sum(axis=2, keepdims=True), TINY))
+        smoothed = W[v + 1 :, :, None, :near] @ self.neighbours.take(flat[:v, :, :near], axis=0)
+        return np.asarray(Z @ self.codebooks - self.slope + smoothed[:, :, 0])
 
     def _nearest(self, scaled: list[Array]) -> tuple[Array, Array]:
         """Distances and positions (g x m x c) of the nearest training samples, the nearest first."""
-        count = max(self.edges.n_neighbors, self.near.n_neighbors)
-        D = np.empty((len(self.lengths), len(scaled[0]), self.lengths.shape[1]))
+        count, (g, n), m = max(self.counts), self.lengths.shape, len(scaled[0])
+        D, own = np.empty((g, m, n)), np.empty((g, m))
         for a, (X, Y) in enumerate(zip(scaled, self.train, strict=True)):
-            D[a] = _squares(X, Y, self.lengths[a])
-        D[-1] = self.fused.squares(scaled, D)
-        positions, (graph, sample) = D.argpartition(count - 1, axis=2)[..., :count], _leading(D.shape)
-        squares = D[graph, sample, positions]
-        close = (squares < CLOSE * self.lengths[graph, positions]).any(axis=2)
+            own[a] = _squares(X, Y, self.lengths[a], D[a])
+        self.fused.squares(scaled, D, own)
+        positions, row = least_positions(D, count), np.arange(g * m).reshape(g, m, 1)
+        squares = D.take(positions + n * row) + own[..., None]
+        lengths = self.lengths.take(positions + self.firsts[:g])
+        close = squares < CLOSE * lengths
         if close.any():  # cancellation
-            self._recompute(squares, scaled, positions, close)
-        order = squares.argsort(axis=2, kind="stable")
-        return np.sqrt(squares[graph, sample, order]), positions[graph, sample, order]
+            self._recompute(squares, scaled, positions, close.any(axis=2))
+        order = squares.argsort(axis=2, kind="stable") + count * row
+        return np.sqrt(squares.take(order)), positions.take(order)
 
     def _recompute(self, squares: Array, scaled: list[Array], positions: Array, close: Array) -> None:
         """Replace squared distances that lost digits by those from differences."""
@@ -205,21 +239,28 @@ class CompleteRows:
         rows = np.flatnonzero(close[-1])
         squares[-1, rows] = self.fused.gaps(scaled, rows, positions[-1, rows])
 
-    def _smoothed(self, distances: Array, positions: Array) -> Array:
-        """``theta G W`` of new samples (v x m x k)."""
-        W = self.near.weights(distances, positions)
-        view = np.arange(len(W))[:, None, None]
-        G = self.neighbours[view, positions[..., : self.near.n_neighbors]]  # v x m x c x k
-        return np.asarray((W[:, :, None] @ G)[:, :, 0])
+
+def least_positions(D: Array, count: int) -> Array:
+    """Positions of the smallest of the last dimension, in any order.
+
+    `np.partition` of values is several times as fast as that of positions. For up to `MOST_MARKED` values,
+    positions are stored in their last bits, which changes them by less than 1e-12 of their size.
+    """
+    n, last = D.shape[-1], max(D.shape[-1] - 1, 1)
+    if n > MOST_MARKED or D.size < LEAST_MARKED:
+        return np.asarray(D.argpartition(count - 1, axis=-1)[..., :count])
+    mask = (1 << last.bit_length()) - 1
+    marked = D.view(np.int64) & ~mask
+    marked |= np.arange(n)
+    least = np.partition(marked.view(np.float64), count - 1, axis=-1)[..., :count]
+    return np.asarray(least.view(np.int64) & mask)
 
 
-def _squares(X: Array, Y: Array, lengths: Array) -> Array:
-    """Squared distances between the rows of X and Y, with ``||y||^2`` given."""
-    D = X @ Y.T
-    D *= -2.0
-    D += np.einsum("ij,ij->i", X, X)[:, None]
-    D += lengths
-    return np.asarray(D)
+def _squares(X: Array, Y: Array, lengths: Array, out: Array) -> Array:
+    """``||y||^2 - 2 <x, y>`` of all pairs in `out`; returns ``||x||^2``, which is left out."""
+    np.matmul(-2.0 * X, Y.T, out=out)
+    out += lengths
+    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _gaps(X: Array, Y: Array, positions: Array) -> Array:
@@ -227,9 +268,9 @@ def _gaps(X: Array, Y: Array, positions: Array) -> Array:
     return np.asarray(np.einsum("ijk,ijk->ij", gaps, gaps))
 
 
-def _leading(shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Indices of the first two of three dimensions, to pick entries along the last."""
-    return np.arange(shape[0])[:, None, None], np.arange(shape[1])[:, None]
+def _consecutive(widths: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(widths)
+    return [slice(int(end - width), int(end)) for width, end in zip(widths, ends, strict=True)]
 
 
 def _is_supported(problem: Problem, graphs: list[FittedKNN], fusion: Fusion) -> bool:

@@ -34,7 +34,7 @@ from viewloom.models.fitted import (
 )
 from viewloom.models.persistence import save
 from viewloom.runtime.errors import InputError
-from viewloom.solver.teams import TEAMS, side_by_side
+from viewloom.solver.teams import TEAMS, in_threads
 from viewloom.solver.updates import PROJECTIONS
 
 Array = np.ndarray
@@ -375,7 +375,7 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         blocks = Blocks(X, self.view_names_)
         self._check_head(blocks, X)
         return np.concatenate(
-            side_by_side(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges)
+            list(in_threads(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges))
         )
 
     def _memberships_of(self, X: Any) -> Array:

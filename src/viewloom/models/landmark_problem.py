@@ -83,7 +83,7 @@ def _ties(view: FittedView, cross: CrossGeometry, dtype: Any) -> Laplacian | Non
     if view.graph is None:
         return None
     B = view.graph.ties(cross).astype(dtype)
-    return Laplacian(Factored(B), np.ones(cross.size, dtype=dtype), 1.0)
+    return Laplacian(Factored(B), np.broadcast_to(B.dtype.type(1.0), cross.size), 1.0)
 
 
 def _empty_block(view: FittedView, dtype: Any) -> ViewBlock:

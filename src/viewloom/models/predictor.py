@@ -66,19 +66,24 @@ class Predictor:
         """Whether X has all views, as arrays that need no other check."""
         if not isinstance(X, dict) or X.keys() != self._widths.keys():
             return False
-        blocks = list(X.values())
-        if not all(type(block) is np.ndarray and block.dtype == np.float64 for block in blocks):
-            return False
-        sizes = {name: block.shape for name, block in X.items()}
-        n = blocks[0].shape[0] if blocks[0].ndim else 0
-        fits = all(size == (n, self._widths[name]) for name, size in sizes.items())
-        return fits and 0 < n <= self._model.placed_rows and self._can_be_placed(X)
+        first = X[self._model.names[0]]
+        n = len(first) if type(first) is np.ndarray and first.ndim else 0
+        return (
+            0 < n <= self._model.placed_rows
+            and all(
+                type(block) is np.ndarray
+                and block.dtype == np.float64
+                and block.shape == (n, self._widths[name])
+                for name, block in X.items()
+            )
+            and self._can_be_placed(X)
+        )
 
     def _can_be_placed(self, X: dict[str, Array]) -> bool:
         """Whether all values are finite and moderate, and no profile of counts is empty."""
         for name, counts in zip(self._model.names, self._counts, strict=True):
             block = X[name]
-            if not np.abs(block).max(initial=0.0) <= LARGEST:  # False for NaN
+            if not np.vdot(block, block) <= LARGEST**2:  # False for NaN
                 return False
             if counts and not block.any(axis=1).all():
                 return False

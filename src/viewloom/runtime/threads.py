@@ -5,7 +5,8 @@ all threads; if another process is busy, this takes many times as long as the pr
 threads are also rounded differently; with one thread results do not depend on the number of cores.
 
 The limit of BLAS applies to the entire process. It is therefore counted: the first caller sets it, and the
-last one restores the earlier value. The limit of OpenMP applies to the thread that sets it.
+last one restores the earlier value. The limit of OpenMP applies to the thread that sets it. A BLAS that is
+built on OpenMP (the one of faiss is) counts as OpenMP: its limit is that of the calling thread.
 """
 
 from __future__ import annotations
@@ -29,12 +30,17 @@ class Libraries:
         self._found: list[Any] = []
 
     def of(self, api: str) -> list[Any]:
-        """Controllers of the libraries for "blas" or "openmp"."""
+        """Controllers of the libraries for "blas" or "openmp"; of a BLAS only if its threads are its own."""
         if len(sys.modules) != self._modules:
             modules = len(sys.modules)
             self._found = ThreadpoolController().lib_controllers
             self._modules = modules  # last, since other threads read it
-        return [library for library in self._found if library.user_api == api]
+        return [library for library in self._found if library.user_api == api and not _on_openmp(library)]
+
+
+def _on_openmp(library: Any) -> bool:
+    """Whether a BLAS takes its threads from OpenMP: its limit would change that of OpenMP."""
+    return getattr(library, "threading_layer", None) == "openmp"
 
 
 class SharedLimit:

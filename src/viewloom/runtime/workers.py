@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -17,6 +19,7 @@ from viewloom.runtime.errors import InputError
 
 T = TypeVar("T")
 PATIENCE = 3.0  # seconds from a signal until the process is ended by force
+AFTER_FINALIZER = 0.01  # seconds until an interruption is raised again
 WATCH, WATCHED_EVERY = "viewloom-watch", 0.5  # name of the thread; interval in seconds
 FILES, FILES_PER_JOB = 32, 4  # open files needed at the same time, with a reserve
 STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP does not exist on Windows
@@ -56,6 +59,7 @@ def stop_on_signals() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+    sys.unraisablehook = _raise_later
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
@@ -66,6 +70,21 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     silence_warnings()
     end_children()  # before they print errors about a lost parent
     threading.Thread(target=_stop_late, daemon=True).start()
+    raise Interrupted
+
+
+def _raise_later(unraisable: sys.UnraisableHookArgs) -> None:
+    """Raise an interruption again that came during a finalizer, whose errors Python only prints."""
+    if not isinstance(unraisable.exc_value, Interrupted):
+        return sys.__unraisablehook__(unraisable)
+    signal.signal(RECEIVED[0], _raise)
+    timer = threading.Timer(AFTER_FINALIZER, _thread.interrupt_main, (RECEIVED[0],))
+    timer.daemon = True
+    timer.start()
+
+
+def _raise(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, _stop_at_once)
     raise Interrupted
 
 

@@ -8,17 +8,19 @@ New samples do not depend on each other, so each is a separate small convex prob
 
 The optimal ``s`` is the mean of ``g_a``, weighted by ``w_a lam_a``. After substitution, samples that have
 the same views share one matrix in k v unknowns; it remains to constrain the ``g_a`` to valid memberships.
-Few samples are solved by an active-set method, with a few small systems of equations each. For many samples
-the matrix is inverted once, and ADMM solves all of them together.
+An active-set method solves a few small systems of equations for each sample. Samples whose nonzero
+memberships are the same have the same matrix, which is factorised once. ADMM solves the problems of many
+clusters, and those of many samples of unequal degrees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from viewloom.solver.shard import Shard, ViewBlock, ViewMessage
 from viewloom.solver.updates import project_simplex
@@ -30,7 +32,9 @@ TOL, MOST_ROUNDS, CHECK_EVERY = 1e-8, 3000, 5
 RELAXED = 1.6  # over-relaxation, which speeds up ADMM
 LEAST_CURVATURE = 1e-6  # relative to the largest
 CACHED_SAMPLES = 1024
-FEW_UNKNOWNS, MOST_UNKNOWNS, MOST_TURNS = 64, 1536, 20  # limits of the active-set method: of a sample, of all
+FEW_UNKNOWNS, MOST_TURNS = 64, 20  # limits of the active-set method
+MOST_UNKNOWNS = 384  # limit for all samples together, if their degrees are unequal
+MOST_FACTOR_BYTES = 2**24  # of the factorised matrices that are kept
 EVEN = 1e-12  # curvature towards uniform memberships, to break ties; memberships below it are zero
 
 
@@ -84,7 +88,7 @@ def consensus_of(shard: Shard, message: list[ViewMessage], n: int) -> Array:
 
 
 def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
-    """Patterns of views, and the samples with each pattern, in chunks that fit the processor's cache."""
+    """Patterns of views, and the samples with each pattern."""
     present = np.zeros((n, len(rows)), dtype=bool)
     for a, where in enumerate(rows):
         present[where, a] = True
@@ -92,9 +96,7 @@ def _alike(rows: list[Array | slice], n: int) -> Iterator[tuple[Array, Array]]:
     if not present.all():
         patterns, which = np.unique(present, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
-        samples = np.flatnonzero(which.ravel() == number)
-        for start in range(0, len(samples), CACHED_SAMPLES):
-            yield np.flatnonzero(pattern), samples[start : start + CACHED_SAMPLES]
+        yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)
 
 
 def _placed(parts: list[Part], samples: Array, project: Project) -> Array:
@@ -115,6 +117,7 @@ class Joint:
     Q: Array  # k v x k v
     sizes: Array  # k v: scale of the curvature of each view
     sums: Array  # v x k v: adds up the memberships of each view
+    _active: dict[int, ActiveSets] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> Joint:
@@ -132,10 +135,16 @@ class Joint:
         sizes = np.tile(np.where(sizes > 0.0, sizes, 1.0), k)
         return cls(counted, weights, weights * lam, Q, sizes, np.tile(np.eye(v), k))
 
-    def consensus(self, b: Array, slack: Array, project: Project) -> Array:
+    def active_sets(self, n_sums: int) -> ActiveSets:
+        """The active-set method with the first sums of memberships fixed at one: all, or none."""
+        if n_sums not in self._active:
+            self._active[n_sums] = ActiveSets(self.Q, self.sizes, self.sums[:n_sums])
+        return self._active[n_sums]
+
+    def consensus(self, b: Array, slack: Array | None, project: Project) -> Array:
         """Consensus memberships (k x n) for ``b`` (k x v x n) and slack (v x n) of the counted views."""
-        b, slack = self.weights[:, None] * b, self.weights[:, None] * slack
-        return np.tensordot(self.pull, _minimised(self, b, slack, project), axes=(0, 1))
+        slack = None if slack is None or not slack.any() else self.weights[:, None] * slack
+        return np.asarray(self.pull @ _minimised(self, self.weights[:, None] * b, slack, project))
 
 
 def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
@@ -147,42 +156,105 @@ def _curvature(H: list[Array], weights: Array, pull: Array) -> Array:
     return Q.reshape(k * v, k * v)
 
 
-def _minimised(joint: Joint, b: Array, slack: Array, project: Project) -> Array:
+def _minimised(joint: Joint, b: Array, slack: Array | None, project: Project) -> Array:
     """Memberships (k x v x n) that minimise ``g^T Q g - 2 b^T g - sum(slack g^2)``."""
-    (k, v, n), Q, sizes = b.shape, joint.Q, joint.sizes
-    b, slack = b.reshape(k * v, n), np.tile(slack, (k, 1))
-    sums = joint.sums if project is project_simplex else joint.sums[:0]
-    few = k * v <= FEW_UNKNOWNS and n * k * v <= MOST_UNKNOWNS
-    G = _solved(Q, b, slack, sizes, sums) if few else None
-    if G is None:
-        G = _alternated(Q, b, slack, sizes, lambda x: project(x.reshape(k, v * n)).reshape(k * v, n))
+    k, v, n = b.shape
+    b, slack = b.reshape(k * v, n), None if slack is None else np.tile(slack, (k, 1))
+    G, left = _by_active_sets(joint, b, slack, joint.sums if project is project_simplex else joint.sums[:0])
+    for start in range(0, len(left), CACHED_SAMPLES):
+        some = left[start : start + CACHED_SAMPLES]
+        loose = None if slack is None else slack[:, some]
+        G[:, some] = _alternated(joint.Q, b[:, some], loose, joint.sizes, k, project)
     return G.reshape(k, v, n)
 
 
-def _solved(Q: Array, b: Array, slack: Array, sizes: Array, E: Array) -> Array | None:
-    """Minimise by a primal-dual active-set method, with ``E g = 1``; None if it does not converge.
+def _by_active_sets(joint: Joint, b: Array, slack: Array | None, E: Array) -> tuple[Array, Array]:
+    """Memberships (k v x n) with ``E g = 1``, and the samples that are left to ADMM."""
+    m, n = b.shape
+    if m <= FEW_UNKNOWNS and slack is None:
+        return joint.active_sets(len(E)).minimised(b)
+    if m > FEW_UNKNOWNS or slack is None or m * n > MOST_UNKNOWNS:
+        return np.empty_like(b), np.arange(n)
+    own = [ActiveSets(joint.Q - np.diag(loose), joint.sizes, E) for loose in slack.T]
+    found = [sets.minimised(b[:, [i]]) for i, sets in enumerate(own)]
+    return np.hstack([G for G, _ in found]), np.flatnonzero([len(left) for _, left in found])
+
+
+class ActiveSets:
+    """A primal-dual active-set method for many samples with the same matrix, and ``E g = 1``.
 
     Unknowns that become negative are fixed at zero, and zeros with a negative gradient are released, until
-    there are neither. If the minimum is not unique, the most uniform solution is returned.
+    there are neither. If the minimum is not unique, the most uniform solution is returned. Matrices of the
+    sets that occur are factorised once and kept.
     """
-    (m, n), c = b.shape, len(E)
-    even = EVEN * sizes
-    K = np.zeros((n, m + c, m + c))
-    K[:, :m, :m] = Q + np.diag(even) - slack.T[:, :, None] * np.eye(m)
-    K[:, :m, m:], K[:, m:, :m] = -E.T, E
-    right = np.hstack([b.T + even * c / m, np.ones((n, c))])
-    free, fixed = np.ones((n, m + c), dtype=bool), np.eye(m + c)
-    for _ in range(MOST_TURNS):
-        try:
-            g = np.linalg.solve(np.where(free[:, :, None], K, fixed), (right * free)[:, :, None])
-        except np.linalg.LinAlgError:
-            return None
-        slope = ((K @ g)[:, :m, 0] - right[:, :m]) / sizes
-        optimal = np.where(free[:, :m], g[:, :m, 0], slope) >= -EVEN  # False for NaN
-        if optimal.all():
-            return _tidy(g[:, :m, 0].T, E)
-        free[:, :m] ^= ~optimal
-    return None
+
+    def __init__(self, Q: Array, sizes: Array, E: Array) -> None:
+        (m, c), even = (len(Q), len(E)), EVEN * sizes
+        self.E, self.sizes, self.m = E, sizes[:, None], m
+        self.K = np.zeros((m + c, m + c))
+        self.K[:m, :m] = Q + np.diag(even)
+        self.K[:m, m:], self.K[m:, :m] = -E.T, E
+        self._even = (even * c / m)[:, None]
+        self._most = max(MOST_FACTOR_BYTES // self.K.nbytes, 1)
+        self._factors: dict[bytes, tuple[Array, Array] | None] = {}
+
+    def minimised(self, b: Array) -> tuple[Array, Array]:
+        """Solutions (m x n), and the positions of the samples for which the method does not converge."""
+        (m, n), left = b.shape, np.arange(b.shape[1])
+        right = np.ones((len(self.K), n))
+        np.add(b, self._even, out=right[:m])
+        free, G = np.ones((m, n), dtype=bool), np.zeros((m, n))
+        for _ in range(MOST_TURNS):
+            g = self._solutions(free, right)
+            slope = ((self.K[:m] @ g) - right[:m]) / self.sizes
+            optimal = np.where(free, g[:m], slope) >= -EVEN  # False for NaN
+            done = optimal.all(axis=0)
+            if done.any():
+                G[:, left[done]] = _tidy(g[:m, done], self.E)
+                if done.all():
+                    return G, left[:0]
+                left, right, free, optimal = left[~done], right[:, ~done], free[:, ~done], optimal[:, ~done]
+            free = free == optimal
+        return G, left
+
+    def _solutions(self, free: Array, right: Array) -> Array:
+        """Solutions of the linear systems with all but the free unknowns zero; NaN if there is none."""
+        given = right.copy()
+        given[: self.m] *= free
+        if right.shape[1] == 1:
+            return self._solution(free, given)
+        found = np.empty_like(right)
+        for samples in _same_columns(free):
+            found[:, samples] = self._solution(free[:, samples[:1]], given[:, samples])
+        return found
+
+    def _solution(self, free: Array, right: Array) -> Array:
+        """The same for samples with the same free unknowns."""
+        factors = self._factorised(free[:, 0])
+        return np.asarray(np.full_like(right, np.nan) if factors is None else dgetrs(*factors, right)[0])
+
+    def _factorised(self, free: Array) -> tuple[Array, Array] | None:
+        """LU factors with the rows of fixed unknowns replaced by those of the identity; None if singular."""
+        key, kept = free.tobytes(), self._factors  # another thread may replace it
+        if key not in kept:
+            if len(kept) >= self._most:
+                kept = self._factors = {}
+            rows, K = np.flatnonzero(~free), self.K.copy()
+            K[rows] = 0.0
+            K[rows, rows] = 1.0
+            lu, pivots, singular = dgetrf(K)
+            kept[key] = None if singular else (lu, pivots)
+        return kept[key]
+
+
+def _same_columns(marks: Array) -> list[Array]:
+    """Positions of equal columns of a boolean matrix with at most 64 rows."""
+    bits = np.zeros((marks.shape[1], 8), dtype=np.uint8)
+    packed = np.packbits(marks, axis=0).T
+    bits[:, : packed.shape[1]] = packed
+    codes = bits.view(np.uint64).ravel()
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def _tidy(g: Array, E: Array) -> Array:
@@ -191,20 +263,24 @@ def _tidy(g: Array, E: Array) -> Array:
     return g / (E.T @ (E @ g)) if len(E) else g
 
 
-def _alternated(Q: Array, b: Array, slack: Array, sizes: Array, project: Project) -> Array:
+def _alternated(Q: Array, b: Array, slack: Array | None, sizes: Array, k: int, project: Project) -> Array:
     """Minimise by ADMM; slack, if any, is taken from the previous iteration."""
+
+    def valid(x: Array) -> Array:
+        return project(x.reshape(k, -1)).reshape(x.shape)
+
     root = np.sqrt(sizes)  # gives views equal scale
     values, U = scipy.linalg.eigh(Q / np.outer(root, root))
     step = float(np.sqrt(max(values[0], LEAST_CURVATURE * values[-1]) * values[-1])) or 1.0
     inverse = (U / (values.clip(0.0) + step)) @ U.T / root[:, None]
     given, kept = inverse / root, inverse * root * step
-    offset, loose = given @ b, bool(slack.any())
-    x = z = project(np.zeros_like(b))  # uniform memberships
+    offset = given @ b
+    x = z = valid(np.zeros_like(b))  # uniform memberships
     u = np.zeros_like(b)
     for number in range(1, MOST_ROUNDS + 1):
-        x = kept @ (z - u) + (given @ (b + slack * x) if loose else offset)
+        x = kept @ (z - u) + (offset if slack is None else given @ (b + slack * x))
         ahead = RELAXED * x + (1.0 - RELAXED) * z + u
-        z, before = project(ahead), z
+        z, before = valid(ahead), z
         u = ahead - z
         if number % CHECK_EVERY == 0 and max(np.abs(z - before).max(), np.abs(z - x).max()) <= TOL:
             break

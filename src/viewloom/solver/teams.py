@@ -7,11 +7,10 @@ every shard and adds the results up, view by view; `each` returns them in the or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import reduce
-from operator import add
 from typing import Any
 
 from viewloom.data.row_sources import Blocks, assemble, is_lazy
@@ -37,15 +36,18 @@ class Serial:
 
     def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(shard, *args)`` for every shard."""
-        return [function(shard, *args) for shard in self.shards]
+        return list(self._results(function, *args))
 
     def deal(self, function: Callable[..., Any], parts: list[Any]) -> list[Any]:
         """``function(shard, part)`` for every shard and its part."""
         return [function(shard, part) for shard, part in zip(self.shards, parts, strict=True)]
 
     def total(self, function: Callable[..., list[Any]], *args: Any) -> list[Any]:
-        """Lists added up over shards."""
-        return add_up(self.each(function, *args))
+        """Lists added up over shards, each as soon as it is there."""
+        return add_up(self._results(function, *args))
+
+    def _results(self, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        return (function(shard, *args) for shard in self.shards)
 
 
 class Threads(Serial):
@@ -54,18 +56,17 @@ class Threads(Serial):
     @classmethod
     def of(cls, make: Make, blocks: Blocks, advance: Advance = no_progress) -> Threads:
         """Make the shards of all blocks."""
-        made = side_by_side(lambda rows: with_progress(make, advance)(blocks.read(*rows)), blocks.ranges)
-        return cls(made, blocks.ranges)
+        made = in_threads(lambda rows: with_progress(make, advance)(blocks.read(*rows)), blocks.ranges)
+        return cls(list(made), blocks.ranges)
 
-    def each(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(shard, *args)`` for every shard."""
-        return side_by_side(lambda shard: function(shard, *args), self.shards)
+    def _results(self, function: Callable[..., Any], *args: Any) -> Iterator[Any]:
+        return in_threads(lambda shard: function(shard, *args), self.shards)
 
 
-def side_by_side(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """``function(item)`` for every item, in parallel threads."""
+def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """``function(item)`` for every item, in parallel threads and in the order of the items."""
     with _pool() as pool:
-        return list(pool.map(function, items))
+        yield from pool.map(function, items)
 
 
 @contextmanager
@@ -80,9 +81,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def add_up(parts: list[list[Any]]) -> list[Any]:
-    """Add up the sums of all shards, view by view."""
-    return [reduce(add, view) for view in zip(*parts, strict=True)]
+def add_up(parts: Iterable[list[Any]]) -> list[Any]:
+    """Add up the sums of all shards, view by view, without holding those of all shards at once."""
+    return reduce(lambda total, part: [a + b for a, b in zip(total, part, strict=True)], parts)
 
 
 def build(make: Make, names: list[str], parts: list[Any], present: Any, features: Any = None) -> Shard:
