@@ -14,6 +14,7 @@ FLAGS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
     "disable-component-update", "disable-sync",
 )  # fmt: skip
+PATIENCE = 300  # seconds; axe-core takes long on a busy machine
 WITHOUT = bool(os.environ.get("VIEWLOOM_NO_BROWSER"))
 HELP = "run scripts/install-chromium.sh, or set VIEWLOOM_NO_BROWSER=1 to go without"
 # boxes that stick out of the screen, other than those in a part that scrolls by itself
@@ -48,7 +49,8 @@ def chromium(profile):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    browser.set_script_timeout(300)  # seconds; axe-core takes long on a busy machine
+    browser.set_script_timeout(PATIENCE)
+    browser.command_executor.client_config.timeout = 2 * PATIENCE  # or selenium gives up after 120 seconds
     browser.get("about:blank")
     requested(browser)  # what the browser's own first page asked for
     try:

@@ -1,13 +1,16 @@
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 matplotlib.use("Agg")
 sys.path.insert(0, str(Path(__file__).parent))
+typer.testing._get_command = cache(typer.testing._get_command)  # made once, not for every command that is run
 
 SHARED = {
     "deadline": None,

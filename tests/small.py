@@ -1,5 +1,9 @@
 """A small study, and its files on disk."""
 
+import shutil
+from functools import cache
+from tempfile import TemporaryDirectory
+
 from viewloom.study import write_example
 
 STUDY = """
@@ -28,8 +32,17 @@ kernel = "linear"
 
 def write_small(folder, study=STUDY, **settings):
     """Files of some forty subjects, with another study file; the folder."""
-    write_example(folder, **{"sizes": (12, 14, 16), **settings})
+    files = _example(**{"sizes": (12, 14, 16), **settings})
+    shutil.copytree(f"{files.name}/files", folder, dirs_exist_ok=True)
     (folder / "study.toml").write_text(study, encoding="utf-8")
+    return folder
+
+
+@cache
+def _example(**settings):
+    """A folder of this process that has such files, to be copied."""
+    folder = TemporaryDirectory()  # which nobody else may enter; its content is as of any folder
+    write_example(f"{folder.name}/files", **settings)
     return folder
 
 

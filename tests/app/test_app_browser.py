@@ -49,11 +49,11 @@ class Screen:
 
     def look(self, name):
         """See that a screen can be used by everybody, at every width, in both schemes."""
+        self.browser.execute_script(axe_core())
         for width, scheme in SCREENS:
             self.size(width, scheme)
             assert self.browser.execute_script("return document.documentElement.scrollWidth") <= width
             assert self.browser.execute_script(OUTSIDE) == []
-            self.browser.execute_script(axe_core())
             found = self.browser.execute_async_script(VIOLATIONS)
             assert found == [], (name, width, scheme)
         self.size(WIDTH)

@@ -456,8 +456,8 @@ def strict():
     """Any warning fails: layout that collapsed, letters without a glyph."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ResourceWarning)  # of objects of other tests, collected here
         yield
-    plt.close("all")
 
 
 @pytest.mark.usefixtures("strict")

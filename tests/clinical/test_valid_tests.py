@@ -422,14 +422,30 @@ class TestAdjusted:
 
 class TestHazards:
     def test_check_equals_cox_zph_of_r(self):
-        """cox.zph (survival 2) of coxph(Surv(futime, fustat) ~ age + ecog.ps, ovarian), as in its manual."""
+        """cox.zph (survival 3) of coxph(Surv(futime, fustat) ~ age + ecog.ps, ovarian), as in its manual."""
         PHReg = pytest.importorskip("statsmodels.duration.hazard_regression").PHReg
         time, event, X = OVARIAN[:, 0], OVARIAN[:, 1] == 1, OVARIAN[:, 2:]
         fitted = PHReg(time, X, status=event.astype(int), ties="efron").fit(disp=0)
-        single, together = proportionality(X, time, event, fitted.params, fitted.cov_params())
-        np.testing.assert_allclose([*single, together], [0.355, 0.111, 0.202], atol=6e-4)
+        single, together = proportionality(X, time, event, fitted.params)
+        chi_squares = stats.chi2.isf([*single, together], [1, 1, 2])
+        np.testing.assert_allclose(chi_squares, [0.698, 2.371, 3.633], atol=6e-4)
         expected = fitted.schoenfeld_residuals[event]
-        np.testing.assert_allclose(schoenfeld(X, time, event, fitted.params), expected, atol=1e-8)
+        np.testing.assert_allclose(schoenfeld(X, time, event, fitted.params)[0], expected, atol=1e-8)
+
+    def test_sums_of_those_at_risk_equal_loops(self):
+        """With ties between events, and between events and censored subjects."""
+        rng = np.random.default_rng(0)
+        X, time, event = (
+            rng.standard_normal((60, 2)),
+            rng.integers(1, 15, 60).astype(float),
+            rng.random(60) < 0.6,
+        )
+        beta = np.array([0.5, -1.0])
+        residuals, V = schoenfeld(X, time, event, beta)
+        for i, r, v in zip(np.flatnonzero(event), residuals, V, strict=True):
+            weights = np.exp(X @ beta) * (time >= time[i])
+            np.testing.assert_allclose(r, X[i] - np.average(X, axis=0, weights=weights), atol=1e-12)
+            np.testing.assert_allclose(v, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)
 
     def test_equal_phreg_with_covariates(self):
         PHReg = pytest.importorskip("statsmodels.duration.hazard_regression").PHReg
@@ -487,3 +503,26 @@ class TestExplanations:
 
     def test_nothing_to_explain(self):
         assert explanations([0, 1, 0, 1]).empty
+
+
+@pytest.mark.parametrize("events", [[2, 4], [0, 4], [3, 4]])
+def test_hazards_of_few_events_are_not_checked(events):
+    rng = np.random.default_rng(0)
+    X, time, event = rng.standard_normal((5, 2)), np.arange(5.0) + 1.0, np.isin(np.arange(5), events)
+    single, together = proportionality(
+        X, time, event, np.array([0.1, 0.2])
+    )  # one subject at risk at the last
+    assert np.isnan(together)
+    assert np.isnan(single).all() or (single > 0.0).all()
+
+
+def test_a_column_that_is_constant_at_risk_leaves_the_others_as_they_are():
+    rng = np.random.default_rng(1)
+    X, time, event = rng.standard_normal((40, 2)), rng.exponential(size=40), np.ones(40, dtype=bool)
+    first = np.argmin(time)
+    event[first] = False
+    X[:, 1] = np.arange(40) == first  # censored before the first event
+    alone, _ = proportionality(X[:, :1], time, event, np.array([0.3]))
+    single, together = proportionality(X, time, event, np.array([0.3, 0.0]))
+    np.testing.assert_allclose(single[0], alone[0], rtol=1e-6)
+    assert np.isnan([single[1], together]).all()

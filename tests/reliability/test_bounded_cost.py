@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -39,8 +40,8 @@ resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
 told = {}
 for path in sys.argv[1:]:
     try:
-        read_table(path, id="id")
-        told[path] = "read"
+        found = read_table(path, id="id")["a"]
+        told[path] = "read" if found.to_dict() == {"x": 1.5, "y": 2.5} else "read otherwise"
     except StudyError as error:
         told[path] = str(error)
 peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -158,11 +159,11 @@ def mixed_columns():
 
 SPREAD = "memory ran out; it is damaged, or has cells far from the table"
 BOMBS = {  # name of a file -> what it has, and what is told
-    "whole.xls": (old_workbook(ROWS), "read"),
+    "whole.xls": (old_workbook(ROWS), "^read$"),
     "far.xls": (old_workbook(ROWS, number(65535, 65535, 1.0)), SPREAD),
     "sheets.xls": (old_workbook(ROWS, number(65535, 255, 1.0), sheets=20), SPREAD),
     "size.xls": (old_workbook(ROWS, record(0x200, struct.pack("<IIHHH", 0, NONE, 0, 0xFFFF, 0))), SPREAD),
-    "header.xls": (old_workbook(ROWS, table_length=NONE), SPREAD),
+    "header.xls": (old_workbook(ROWS, table_length=NONE), f"{SPREAD}|^read$"),  # by versions of the library
     "far.xlsx": (workbook(lambda content: content.replace('r="B3"', 'r="XFD1048576"'), 2), SPREAD),
     "rows.xlsx": (workbook(far_row), SPREAD),
     "count.xlsx": (workbook(str, sharedStrings=shared_strings("x", 10**9)), SPREAD),
@@ -173,14 +174,14 @@ BOMBS = {  # name of a file -> what it has, and what is told
     ),
     "bytecode.rds": (of_r(integers(21, 2**31 - 1, 254, 0)), "is damaged, or has objects that are not read"),
     "count.rds": (b"A\n2\n0\n0\n14\n2147483647\n1\n", "is damaged, or has objects that are not read"),
-    "text.rds": (of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)), "has no data frame or matrix (list)"),
+    "text.rds": (of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)), r"has no data frame or matrix \(list\)"),
     "times.rds": (
         of_r(
             integers(14 | 0x300, 1), struct.pack(">d", 1),
             integers(0x402), symbol(b"tsp"), integers(14, 3), struct.pack(">3d", 0, 4e9, 1),
             integers(0x402), symbol(b"class"), texts_of_r(b"ts"), integers(254),
         ),
-        "has no data frame or matrix (ndarray)",
+        r"has no data frame or matrix \(ndarray\)",
     ),
     "rows.dta": (old_stata, "memory ran out while it was read"),
     "page.parquet": (damaged_page, "would take more than 500 times its size"),
@@ -205,7 +206,7 @@ class TestTwoGigabytes:
     @pytest.mark.parametrize("name", BOMBS)
     def test_one_line(self, told, name):
         message = told[0][name]
-        assert BOMBS[name][1] in message
+        assert re.search(BOMBS[name][1], message)
         assert "\n" not in message
 
     def test_memory(self, told):

@@ -26,8 +26,20 @@ sys.exit(main())
 """  # fewer refits than `viewloom` makes, or tests would take minutes
 
 
+def answer_signals():
+    """In a new process: under nohup, or in the background of a shell, signals are ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*arguments, program=PROGRAM, limit=None, **more):
-    """A running command; ``limit`` is how many files it may open."""
+    """A running command; ``limit`` limits the files it may open."""
+
+    def prepare():
+        answer_signals()
+        if limit is not None:
+            limit()
+
     variables = {
         name: value for name, value in {**os.environ, **VARIABLES, **more}.items() if value is not None
     }
@@ -38,7 +50,7 @@ def start(*arguments, program=PROGRAM, limit=None, **more):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=limit,
+        preexec_fn=prepare if os.name == "posix" else None,
     )
 
 
@@ -182,7 +194,7 @@ def alive(pid):
         return False
 
 
-def waited(found, process, seconds=120):
+def waited(found, process, seconds=600):
     """What ``found()`` returns, once it is something."""
     for _ in range(seconds * 50):
         if result := found():
@@ -275,7 +287,34 @@ except KeyboardInterrupt:
 def test_a_signal_during_code_that_is_made_of_text(tmp_path, number, code):
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
     command = [sys.executable, "-m", "interrupted", str(int(number))]
-    assert subprocess.run(command, cwd=tmp_path, check=False, timeout=300).returncode == code
+    done = subprocess.run(command, cwd=tmp_path, check=False, timeout=300, preexec_fn=answer_signals)
+    assert done.returncode == code
+
+
+FINALIZED = """
+import os, signal, sys, time, weakref
+from viewloom.runtime.workers import exit_code, stop_on_signals
+
+class Collected:
+    pass
+
+stop_on_signals()
+collected = Collected()
+reference = weakref.ref(collected, lambda _: os.kill(os.getpid(), int(sys.argv[1])))
+try:
+    del collected  # Python prints the errors of the callback and goes on
+    time.sleep(1)
+except KeyboardInterrupt:
+    sys.exit(exit_code())
+"""
+
+
+@on_linux
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_during_a_finalizer(number, code):
+    command = [sys.executable, "-c", FINALIZED, str(int(number))]
+    done = subprocess.run(command, check=False, timeout=300, capture_output=True, preexec_fn=answer_signals)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
 @on_linux

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import warnings
 from contextlib import contextmanager
@@ -87,11 +88,13 @@ def limited(folder):
     folder.mkdir()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # or that of new imports would be cut off
     try:
         yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (SPARE, hard))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
+        sys.dont_write_bytecode = kept
 
 
 @pytest.mark.parametrize("disk", [filled, limited])

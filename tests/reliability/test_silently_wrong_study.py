@@ -494,7 +494,7 @@ BROKEN = {  # what fit would refuse, and what it says
 
 def test_text_that_is_the_same_for_all_is_left_out_and_said(folder, viewloom):
     change(folder, "vbm.csv", lambda f: f.assign(LInsula="a word"))
-    done = viewloom("fit", folder / "study.toml")
+    done = viewloom("fit", folder / "study.toml", "--jobs", 1)
     assert done.exit_code == 0, done.stderr
     assert "View 'vbm': 1 column with a single value left out: 'LInsula'" in " ".join(done.stdout.split())
 

@@ -248,6 +248,8 @@ def _levels_or_range(row: pd.Series) -> str:
         return row["levels"]
     if row["lowest"] != row["lowest"]:  # NaN
         return "too few values to show"
+    if row["lowest"] == row["highest"]:
+        return f"most are {row['lowest']:g}"
     return f"most from {row['lowest']:g} to {row['highest']:g}, in steps of {row['step']:g}"
 
 

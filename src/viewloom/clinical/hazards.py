@@ -22,6 +22,7 @@ Array = np.ndarray
 REST = "rest"
 LEAST_SUBJECTS, LEAST_EVENTS = 10, 5  # of a cluster, and of those that it is compared with
 LARGEST = 12.0  # log hazard ratio beyond which a group has no events, or all of them
+SINGULAR = 1e-9  # least eigenvalue of the covariance of a score, for standardised columns
 COLUMNS = ["cluster", "against", "hazard_ratio", "low", "high", "p", "p_holm", "ph_p", "n", "events", "note"]
 
 
@@ -117,21 +118,22 @@ def hazards(
 
 
 def proportionality(
-    X: Array, time: Array, event: Array, beta: Array, covariance: Array, together: int | None = None
+    X: Array, time: Array, event: Array, beta: Array, together: int | None = None
 ) -> tuple[Array, float]:
-    """Check of proportional hazards by Schoenfeld residuals against time (Grambsch and Therneau 1994).
+    """Check of proportional hazards: score tests of the products of columns with a function of time.
 
-    With the residuals ``r_i = x_i - xbar(t_i)`` of the d events, where xbar is the mean of the subjects at
-    risk, weighted by their hazards, and ``g_i = 1 - KM(t_i)``, centred, ``s = sum_i g_i r_i V`` has the
-    covariance ``V sum_i g_i^2 / d`` under proportional hazards. The statistic of columns J is ``d s_J V_JJ^-1
-    s_J^T / sum_i g_i^2``.
+    Let ``r_i = x_i - xbar(t_i)`` be the Schoenfeld residuals of the events, where xbar is the mean and
+    ``V_i`` the covariance of the subjects at risk, weighted by their hazards, and ``g_i = 1 - KM(t_i)``,
+    centred. At the fitted coefficients the score of the products is ``U = sum_i g_i r_i``, with the
+    covariance ``C = sum g_i^2 V_i - sum g_i V_i (sum V_i)^-1 sum g_i V_i``. The statistic of columns J is
+    ``U_J C_JJ^-1 U_J``. (Grambsch and Therneau, 1994, replace ``V_i`` by their mean.)
 
     Parameters
     ----------
     X : (n, q) array
     time, event : (n,) arrays
-    beta, covariance : (q,) and (q, q) arrays
-        Fitted coefficients and their covariance V.
+    beta : (q,) array
+        Fitted coefficients.
     together : int, optional
         Number of columns, from the first, that are tested together; all by default.
 
@@ -140,32 +142,48 @@ def proportionality(
     (q,) array, float
         P-values of every column, and of those together.
     """
-    at, V = np.flatnonzero(event), np.asarray(covariance)
-    g = 1.0 - _kaplan_meier_before(time, event, time[at])
-    g = g - g.mean()
-    spread = float(g @ g)
-    if len(at) < 2 or spread <= 0.0:
+    g = 1.0 - _kaplan_meier_before(time, event, time[event])
+    if len(g) < 2 or np.ptp(g) <= 0.0:
         return np.full(X.shape[1], np.nan), float("nan")
-    s = g @ schoenfeld(X, time, event, np.asarray(beta)) @ V
-    single = len(at) * s**2 / (np.diag(V) * spread)
+    g = g - g.mean()
+    residuals, V = schoenfeld(X, time, event, np.asarray(beta))
+    scale = np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)  # p-values do not depend on it
+    U = g @ residuals / scale
+    moments = [np.tensordot(g**power, V, axes=1) / np.outer(scale, scale) for power in range(3)]
+    C = moments[2] - moments[1] @ np.linalg.pinv(moments[0], rcond=SINGULAR, hermitian=True) @ moments[1]
     q = X.shape[1] if together is None else together
-    joint = len(at) * float(s[:q] @ np.linalg.solve(V[:q, :q], s[:q])) / spread
-    return np.asarray(stats.chi2.sf(single, 1)), float(stats.chi2.sf(joint, q))
+    single = [_score_p(U[j : j + 1], C[j : j + 1, j : j + 1]) for j in range(X.shape[1])]
+    return np.array(single), _score_p(U[:q], C[:q, :q])
 
 
-def schoenfeld(X: Array, time: Array, event: Array, beta: Array) -> Array:
-    """Schoenfeld residuals of the events (d, q), in the order of the subjects."""
-    risk = np.exp((X - X.mean(axis=0)) @ beta)
-    at = np.flatnonzero(event)
-    alive = (time[None, :] >= time[at][:, None]) * risk  # events x subjects
-    return np.asarray(X[at] - (alive @ X) / alive.sum(axis=1, keepdims=True))
+def _score_p(U: Array, C: Array) -> float:
+    """P-value of ``U C^-1 U``; NaN where few events leave C singular."""
+    if np.linalg.eigvalsh(C)[0] <= SINGULAR:
+        return float("nan")
+    return float(stats.chi2.sf(U @ np.linalg.solve(C, U), len(U)))
+
+
+def schoenfeld(X: Array, time: Array, event: Array, beta: Array) -> tuple[Array, Array]:
+    """Schoenfeld residuals of the events (d, q), in the order of the subjects, and covariances at risk.
+
+    Sums over the subjects at risk are cumulative sums from the last time on, so that memory is linear.
+    """
+    order = np.argsort(time, kind="stable")[::-1]
+    Y = X - X.mean(axis=0)
+    risk = np.exp(Y @ beta)[order]
+    sums = [np.cumsum(risk), np.cumsum(risk[:, None] * Y[order], axis=0)]
+    sums.append(np.cumsum(risk[:, None, None] * Y[order, :, None] * Y[order, None, :], axis=0))
+    last = len(time) - 1 - np.searchsorted(time[order][::-1], time[event], "left")  # of those at risk
+    total, mean, square = (part[last] for part in sums)
+    mean, square = mean / total[:, None], square / total[:, None, None]
+    return Y[event] - mean, square - mean[:, :, None] * mean[:, None, :]
 
 
 def _kaplan_meier_before(time: Array, event: Array, at: Array) -> Array:
     """Kaplan-Meier estimate just before given times."""
-    steps = np.unique(time[event])
-    deaths = (time[event][None, :] == steps[:, None]).sum(axis=1)
-    survival = np.cumprod(1.0 - deaths / (time[None, :] >= steps[:, None]).sum(axis=1))
+    steps, deaths = np.unique(time[event], return_counts=True)
+    at_risk = len(time) - np.searchsorted(np.sort(time), steps, "left")
+    survival = np.cumprod(1.0 - deaths / at_risk)
     return np.concatenate([[1.0], survival])[np.searchsorted(steps, at, "left")]
 
 
@@ -216,7 +234,7 @@ def _row(time: Array, event: Array, inside: Array, rows: Array, Z: Array) -> dic
         return {**empty, **counts, "note": "no estimate: a covariate determines the cluster"}
     b, error = float(found.params[0]), float(found.bse[0])
     p = float(stats.chi2.sf(max(2.0 * (found.llf - without), 0.0), 1))
-    single, _ = proportionality(found.model.exog, time[rows], event[rows], found.params, found.cov_params())
+    single, _ = proportionality(found.model.exog, time[rows], event[rows], found.params)
     numbers = {"hazard_ratio": np.exp(b), "low": np.exp(b - Z95 * error), "high": np.exp(b + Z95 * error)}
     return {**numbers, "p": p, "ph_p": float(single[0]), **counts, "note": ""}
 
@@ -237,9 +255,7 @@ def overall_hazards(time: Array, event: Array, codes: Array, Z: Array) -> tuple[
     if found is None:
         return np.nan, k, np.nan, np.nan
     statistic = max(2.0 * (float(found.llf) - without), 0.0)
-    _, together = proportionality(
-        found.model.exog, time[rows], event[rows], found.params, found.cov_params(), k
-    )
+    _, together = proportionality(found.model.exog, time[rows], event[rows], found.params, k)
     return statistic, k, float(stats.chi2.sf(statistic, k)), together
 
 
