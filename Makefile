@@ -2,6 +2,7 @@
 # PYTHON=... names an interpreter; without, any Python of at least 3.11 is taken (scripts/find-python.sh).
 PYTHON ?=
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # or every process that a test starts would compile the package anew
 
 .PHONY: demo test environments lint bench docs clean
 
@@ -10,7 +11,7 @@ demo: .venv/installed ## run the main job on built-in data and write figures
 
 test: .venv/installed lint ## everything that CI runs
 	sh scripts/install-chromium.sh
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder  # or long files of few tests would come last
 
 environments: .venv/installed ## built archives, no extras, each extra alone, the oldest versions allowed, other Pythons
 	$(BIN)/python scripts/environments.py

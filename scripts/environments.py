@@ -9,8 +9,8 @@ core
 extras
     Every extra alone, each with something that needs it.
 oldest
-    The oldest versions that pyproject.toml allows, and the whole test suite (the newest versions
-    are what ``make test`` installs).
+    The oldest versions that pyproject.toml allows, and the tests of the library (the newest versions are
+    what ``make test`` installs). A browser shows the same pages there and is not started again.
 pythons
     Every other Python of at least 3.11 that is found here, with the newest versions: types, the demo and
     a quick part of the tests.
@@ -34,8 +34,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.6", "selenium>=4.25"]
-AXE = "axe-playwright-python>=0.1.8"  # for its copy of axe-core, without playwright
+TESTED_WITH = ["hypothesis>=6.100", "pytest>=8.3", "pytest-xdist>=3.8"]
+SIDE_BY_SIDE = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
 QUICK = [
     *("tests/cli/test_commands.py", "tests/data/test_views.py"),
     *("tests/models/test_kernel_nmf.py", "tests/models/test_persistence.py"),
@@ -43,7 +43,8 @@ QUICK = [
     "tests/reliability/test_environments.py",
 ]
 MINORS = range(11, 16)  # of Python 3
-NEWEST_ONLY = ["tests/test_docs.py", "tests/test_benchmarks.py"]  # about the sources, not the library
+# about the sources, not the library
+NEWEST_ONLY = ["tests/test_architecture.py", "tests/test_docs.py", "tests/test_benchmarks.py"]
 OLD = ("plot", "study", "dask", "data", "stats", "paper", "app")
 # anndata does not allow what make test installs
 TESTS = {"omics": "tests/study/readers/test_readers_anndata.py"}
@@ -143,10 +144,12 @@ assert server.wait(60) == 0
 
 def run(*command: object, cwd: Path, **environment: str) -> None:
     """Run a command, and say what it printed where it fails."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **environment}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)  # or every process would compile the package anew
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", **environment},
+        env=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -156,12 +159,22 @@ def run(*command: object, cwd: Path, **environment: str) -> None:
         raise SystemExit(f"{done.stdout[-8000:]}\n{' '.join(map(str, command))[:400]} failed.")
 
 
-def environment(folder: Path, *packages: object, python: str = sys.executable) -> Path:
-    """A new environment with some packages; its folder of programs."""
-    run(python, "-m", "venv", folder / "venv", cwd=folder)
+def environment(
+    folder: Path, *packages: object, python: str = sys.executable, base: Path | None = None
+) -> Path:
+    """A new environment with some packages, and those of another environment; its folder of programs."""
+    folder.mkdir(exist_ok=True)
+    run(python, "-m", "venv", *(["--without-pip"] if base else []), folder / "venv", cwd=folder)
     programs = folder / "venv" / "bin"
+    if base is not None:  # its packages, among them pip, without a copy of their content
+        shutil.copytree(installed(base), installed(programs), copy_function=os.link, dirs_exist_ok=True)
     run(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
     return programs
+
+
+def installed(programs: Path) -> Path:
+    """The folder of packages of an environment."""
+    return next((programs.parent / "lib").glob("python3*/site-packages"))
 
 
 def build(folder: Path, *kinds: str) -> None:
@@ -211,10 +224,10 @@ def core(folder: Path) -> Iterator[str]:
 def extras(folder: Path) -> Iterator[str]:
     """Each extra on its own."""
     address = wheel(folder)
+    base = environment(folder / "core", f"viewloom @ {address}")
     for extra, code in CHECKS.items():
         place = folder / extra
-        place.mkdir()
-        programs = environment(place, f"viewloom[{extra}] @ {address}")
+        programs = environment(place, f"viewloom[{extra}] @ {address}", base=base)
         (place / "check.py").write_text(code, encoding="utf-8")
         run(programs / "python", "check.py", cwd=place)
         if extra in TESTS:
@@ -230,10 +243,8 @@ def oldest(folder: Path) -> Iterator[str]:
     needed = [*project["dependencies"], *(line for name in OLD for line in optional[name])]
     pins = [line.replace(">=", "==") for line in needed if not line.startswith("viewloom")]
     programs = environment(folder, f"viewloom[{','.join(OLD)}] @ {wheel(folder)}", *pins, *TESTED_WITH)
-    run(programs / "python", "-m", "pip", "install", "--quiet", "--no-deps", AXE, cwd=folder)
     ignored = [f"--ignore={name}" for name in NEWEST_ONLY]
-    suite = ["-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *ignored, "tests"]
-    run(programs / "pytest", *suite, cwd=ROOT)
+    run(programs / "pytest", *SIDE_BY_SIDE, *ignored, "tests", cwd=ROOT, VIEWLOOM_NO_BROWSER="1")
     yield ", ".join(pins)
 
 
@@ -261,7 +272,6 @@ def pythons(folder: Path) -> Iterator[str]:
     address = wheel(folder)
     for version, python in interpreters().items():
         place = folder / version
-        place.mkdir()
         try:
             programs = environment(place, f"viewloom[dev] @ {address}", python=python)
         except SystemExit:
@@ -271,7 +281,7 @@ def pythons(folder: Path) -> Iterator[str]:
             continue
         run(programs / "mypy", "--cache-dir", place / "types", cwd=ROOT)
         run(programs / "viewloom", "demo", "--output", place / "demo", "--quiet", cwd=place)
-        run(programs / "pytest", "-n", "2", "--dist", "loadfile", "-p", "no:cacheprovider", *QUICK, cwd=ROOT)
+        run(programs / "pytest", *SIDE_BY_SIDE, *QUICK, cwd=ROOT)
         yield f"{version}: types, demo and tests"
 
 
