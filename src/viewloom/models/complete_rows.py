@@ -114,12 +114,12 @@ class Fused:
             np.multiply(centred, part.factor, out=found[:, place])
         return found
 
-    def squares(self, scaled: list[Array], D: Array, own: Array) -> None:
-        """Fill in `_squares` of the concatenated features, at the end of those of the views.
+    def half_squares(self, scaled: list[Array], D: Array, own: Array) -> None:
+        """Fill in `_half_squares` of the concatenated features, at the end of those of the views.
 
-        `D` are distances (g x m x n), and `own` the squared lengths of the samples (g x m).
+        `D` are those of all graphs (g x m x n), and `own` the squared lengths of the samples (g x m).
         """
-        own[-1] = _squares(self.features(scaled), self.train, self.lengths, D[-1])
+        own[-1] = _half_squares(self.features(scaled), self.train, self.lengths, D[-1])
         for a, factor in self.summed:
             D[-1] += factor * D[a]
             own[-1] += factor * own[a]
@@ -220,10 +220,10 @@ class CompleteRows:
         count, (g, n), m = max(self.counts), self.lengths.shape, len(scaled[0])
         D, own = np.empty((g, m, n)), np.empty((g, m))
         for a, (X, Y) in enumerate(zip(scaled, self.train, strict=True)):
-            own[a] = _squares(X, Y, self.lengths[a], D[a])
-        self.fused.squares(scaled, D, own)
+            own[a] = _half_squares(X, Y, self.lengths[a], D[a])
+        self.fused.half_squares(scaled, D, own)
         positions, row = least_positions(D, count), np.arange(g * m).reshape(g, m, 1)
-        squares = D.take(positions + n * row) + own[..., None]
+        squares = 2.0 * D.take(positions + n * row) + own[..., None]
         lengths = self.lengths.take(positions + self.firsts[:g])
         close = squares < CLOSE * lengths
         if close.any():  # cancellation
@@ -256,10 +256,10 @@ def least_positions(D: Array, count: int) -> Array:
     return np.asarray(least.view(np.int64) & mask)
 
 
-def _squares(X: Array, Y: Array, lengths: Array, out: Array) -> Array:
-    """``||y||^2 - 2 <x, y>`` of all pairs in `out`; returns ``||x||^2``, which is left out."""
-    np.matmul(-2.0 * X, Y.T, out=out)
-    out += lengths
+def _half_squares(X: Array, Y: Array, lengths: Array, out: Array) -> Array:
+    """``||y||^2 / 2 - <x, y>`` of all pairs in `out`; returns ``||x||^2``, which is left out."""
+    np.matmul(X, Y.T, out=out)
+    np.subtract(lengths / 2.0, out, out=out)
     return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
