@@ -65,11 +65,11 @@ def test_distances_of_concatenated_features_are_those_of_all_columns(model):
     D, own = np.empty((4, 4, N)), np.empty((4, 4))
     for a, (X, Y) in enumerate(zip(blocks, model.complete_rows.train, strict=True)):
         own[a] = (X**2).sum(axis=1)
-        D[a] = ((X[:, None] - Y) ** 2).sum(axis=2) - own[a][:, None]
+        D[a] = (((X[:, None] - Y) ** 2).sum(axis=2) - own[a][:, None]) / 2.0
     whole = np.hstack([part.features(X) for part, X in zip(fusion.parts, blocks, strict=True)])
     expected = ((whole[:, None] - fusion.geometry.X) ** 2).sum(axis=2)
-    fused.squares(blocks, D, own)
-    assert_allclose(D[-1] + own[-1][:, None], expected, rtol=1e-9, atol=1e-9)
+    fused.half_squares(blocks, D, own)
+    assert_allclose(2.0 * D[-1] + own[-1][:, None], expected, rtol=1e-9, atol=1e-9)
     positions = np.tile(np.arange(N), (4, 1))
     assert_allclose(fused.gaps(blocks, np.arange(4), positions), expected, rtol=1e-9, atol=1e-12)
 
