@@ -8,9 +8,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.preprocessing import StandardScaler
 
 from viewloom import KernelMultiviewNMF, Views, kernels
-from viewloom.data.landmarks import cholesky_landmarks, landmark_views
+from viewloom.data.landmarks import cholesky_landmarks
 from viewloom.data.row_sources import Blocks
 from viewloom.kernels.base import Context
 from viewloom.kernels.geometry import Geometry
@@ -19,6 +20,8 @@ from viewloom.kernels.ties import packed
 from viewloom.models import landmark_problem
 from viewloom.models.fitting import Parameters
 from viewloom.models.landmark_problem import root_scales, tied
+from viewloom.models.landmark_views import landmark_views
+from viewloom.models.scaling import fit_scaler
 from viewloom.solver.updates import project_simplex
 
 K, N, LANDMARKS = 4, 3000, 300
@@ -388,6 +391,11 @@ class TestNystroem:
             kernels.Nystroem("linear").fit(Geometry(self.SAMPLES))
 
 
+def landmarks_of(views, count):
+    scalers = [fit_scaler("auto", X[views.present[:, a]]) for a, X in enumerate(views.blocks)]
+    return landmark_views(views, scalers, count, np.random.RandomState(0))
+
+
 class TestLandmarks:
     @pytest.mark.parametrize("rank", [1, 5, 23])
     def test_cholesky_finds_the_rank(self, rank):
@@ -402,7 +410,7 @@ class TestLandmarks:
 
     def test_mixtures_are_no_training_rows(self, clear):
         views = Views(clear[0])
-        mixed = landmark_views(views, LANDMARKS, np.random.RandomState(0))
+        mixed = landmarks_of(views, LANDMARKS)
         assert len(mixed) == LANDMARKS
         for name, X in views.items():
             gaps = np.abs(mixed[name][:, None, :3] - X[None, :, :3]).max(axis=2)
@@ -413,16 +421,48 @@ class TestLandmarks:
         X = np.repeat(10.0 * np.arange(20.0), 3)[:, None] + np.tile([0.0, 0.1, 0.2], 20)[:, None]
         X = np.hstack([X, X**2])
         second = np.where(np.arange(60)[:, None] % 3 == 0, np.nan, np.repeat(np.arange(20.0), 3)[:, None])
-        mixed = landmark_views(Views({"a": X, "b": second}), 40, np.random.RandomState(0))
+        mixed = landmarks_of(Views({"a": X, "b": second}), 40)
         present = mixed.present[:, 1]
         assert present.sum() >= 20
+        assert (~present).sum() == 0  # three that have the view are among the thirty nearest
         np.testing.assert_array_equal(np.isfinite(mixed["b"][:, 0]), present)
         assert mixed["b"][present].min() >= 0.0
         assert mixed["b"][present].max() <= 19.0
 
+    @pytest.mark.parametrize("missing", [0.0, 0.4])
+    def test_means_within_cells(self, missing):
+        """Against loops: the three nearest in the cells around random samples, or in any cell."""
+        rng = np.random.default_rng(1)
+        X = {"a": rng.standard_normal((90, 2)), "b": rng.standard_normal((90, 3))}
+        X["b"][rng.random(90) < missing] = np.nan
+        views = Views(X)
+        side = np.hstack([StandardScaler().fit_transform(x) / np.sqrt(x.shape[1]) for x in X.values()])
+        side = np.nan_to_num(side)
+        seeds = np.sort(np.random.RandomState(0).choice(90, size=12, replace=False))
+        gaps = np.linalg.norm(side[:, None] - side[seeds], axis=2)  # 90 x 12
+        found, smallest = landmarks_of(views, 12), 90
+        for a, x in enumerate(X.values()):
+            for j in range(12):
+                near = [i for i in gaps[:, j].argsort() if views.present[i, a]]
+                cell = [i for i in near if gaps[i].argmin() == j]
+                smallest = min(smallest, len(cell))
+                expected = x[(cell if len(cell) >= 3 else near)[:3]].mean(axis=0)
+                np.testing.assert_allclose(found.blocks[a][j], expected)
+        assert smallest < 3 or not missing
+
+    def test_landmarks_of_counts_are_central(self):
+        """Two groups of compositions around their centres, and one landmark near each."""
+        rng = np.random.default_rng(0)
+        centres = rng.dirichlet(np.full(150, 0.05), size=2)
+        spread = np.r_[np.full(99, 60), 4000, np.full(99, 60), 4000]
+        counts = np.array([rng.multinomial(n, centres[i // 100]) for i, n in enumerate(spread)])
+        found = landmarks_of(Views({"words": counts.astype(float)}), 2)["words"].sum(axis=1)
+        assert sorted(found) in ([4000.0, 4000.0], [4000.0])  # long texts are nearest to the mean
+
     def test_counts_are_samples(self):
         views, _ = word_counts(n=500)
-        found = landmark_views(Views(views), 50, np.random.RandomState(0), mix=False)
+        found = landmarks_of(Views(views), 50)
+        assert len(found) == 50
         assert all(sp.issparse(X) for X in found.blocks)
         rows = {tuple(row) for row in views["body"].toarray()}
         assert all(tuple(row) in rows for row in found["body"].toarray())

@@ -16,7 +16,6 @@ from sklearn.utils import check_random_state
 
 from viewloom.data.alignment import check_trainable
 from viewloom.data.checks import per_view
-from viewloom.data.landmarks import landmark_views
 from viewloom.data.row_sources import Blocks, extent
 from viewloom.data.views import Views
 from viewloom.kernels.base import Context
@@ -35,6 +34,7 @@ from viewloom.models.landmark_problem import (
     root_scales,
     tie_sums,
 )
+from viewloom.models.landmark_views import landmark_views
 from viewloom.models.problem import Problem, codebooks
 from viewloom.models.scaling import fit_scalers, mixable
 from viewloom.runtime.memory import return_freed_memory
@@ -268,7 +268,7 @@ def _solve_landmarks(sample: Views, p: Parameters, rng: np.random.RandomState) -
         p, kernel=kernels, init="kkmeans", factored=False, verbose=0, random_state=rng.randint(2**31 - 1)
     )
     scalers = fit_scalers(sample, kernels, p.scale)
-    views = Views(landmark_views(sample, p.n_landmarks, rng, mix=mixable(scalers)))
+    views = Views(landmark_views(sample, scalers, p.n_landmarks, rng))
     check_trainable(views, p.n_clusters)
     with warnings.catch_warnings(), pilot.threads(len(views)):
         problem = build(views, pilot, scalers)

@@ -1,6 +1,6 @@
 """Problems by landmarks, whose cost grows linearly with the number of samples.
 
-A few thousand landmarks represent the cohort (`viewloom.data.landmarks.landmark_views`). The exact problem
+A few thousand landmarks represent the cohort (`viewloom.models.landmark_views`). The exact problem
 of the landmarks is built and solved. Every sample is then tied to its nearest landmarks in each view, which
 gives it a row of the factor ``Z`` of each kernel and of the anchor graph ``W = B B^T``. The problem of all
 samples is then solved in independent blocks of rows.
