@@ -94,6 +94,32 @@ def test_ten_formats_in_one_folder(mixture, monkeypatch):
     assert len(pd.read_csv(mixture / "study-results" / "weights.csv")) == 12
 
 
+def test_a_folder_of_cat12_has_a_view_of_volumes_and_one_of_the_surface(tmp_path):
+    """Reports elsewhere are no view, and those as .mat are the same reports."""
+    foreign.cat12(tmp_path / "out", IDS)
+    for path in (tmp_path / "out" / "label").iterdir():
+        surface = (
+            path.read_text()
+            .replace("hammers>", "aparc_a2009s>")
+            .replace("neuromorphometrics>", "aparc_DK40>")
+        )
+        thick = (
+            surface.replace("Vgm>", "thickness>").replace("Vcsf>", "gyrification>").replace("Vwm>", "depth>")
+        )
+        path.with_name(path.name.replace("catROI_", "catROIs_")).write_text(thick)
+    (tmp_path / "out" / "report").rename(tmp_path / "reports")
+    for path in [*(tmp_path / "reports").iterdir()]:
+        path.with_suffix(".mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    told = " ".join(run("init", tmp_path).split())
+    study = read_study(tmp_path / "study.toml")
+    assert [(view.format, view.options["atlas"]) for view in study.views.values()] == [
+        ("cat12", "neuromorphometrics"),
+        ("cat12", "aparc_DK40"),
+    ]
+    assert "covariates rather than features" in told
+    assert ".mat" not in told
+
+
 def test_a_folder_of_clinica_has_a_view_per_pipeline(tmp_path):
     foreign.caps(tmp_path / "CAPS", IDS[:12], ("M000", "M012"))
     foreign.merged(IDS[:12], ("ses-M000", "ses-M012")).to_csv(tmp_path / "merged.tsv", sep="\t", index=False)
