@@ -135,6 +135,32 @@ def test_a_folder_of_clinica_has_a_view_per_pipeline(tmp_path):
     assert not check(study).problems
 
 
+def test_tables_of_ppmi(tmp_path):
+    """The cohort is a diagnosis and no feature, tests are long, and 101 is no rating."""
+    rng, subjects = np.random.default_rng(0), list(range(3000, 3060))
+    status = {
+        "COHORT": 1,
+        "COHORT_DEFINITION": ["PD", "Healthy Control"] * 30,
+        "ENROLL_AGE": rng.normal(62, 9, 60),
+    }
+    pd.DataFrame({"PATNO": subjects, **status}).to_csv(tmp_path / "Participant_Status.csv", index=False)
+    scores = pd.DataFrame(rng.integers(0, 4, (60, 4)), columns=["NP3SPCH", "NP3FACXP", "NP3RIGN", "NP3GAIT"])
+    scores.loc[[3, 9], "NP3GAIT"] = 101
+    scores.insert(0, "PATNO", subjects)
+    scores.to_csv(tmp_path / "MDS-UPDRS_Part_III.csv", index=False)
+    tests = ["tTau", "pTau", "ABeta 1-42"]
+    rows = [(id, "BL", test, rng.normal(100, 20), "pg/ml") for id in subjects for test in tests]
+    header = ["PATNO", "CLINICAL_EVENT", "TESTNAME", "TESTVALUE", "UNITS"]
+    pd.DataFrame(rows, columns=header).to_csv(tmp_path / "Biospecimen.csv", index=False)
+    told = " ".join(run("init", tmp_path).split())
+    study = read_study(tmp_path / "study.toml")
+    assert study.participants.diagnosis == "COHORT_DEFINITION"
+    assert study.participants.covariates == ["ENROLL_AGE"]
+    assert [(name, view.format) for name, view in study.views.items()] == [("Biospecimen", "long")]
+    assert "column 'NP3GAIT': 101 in 2 cells, far from all other values" in told
+    assert not check(study).problems
+
+
 def test_uk_biobank(tmp_path):
     foreign.ukb(range(1000, 1000 + N)).to_csv(tmp_path / "ukb.csv", index=False)
     study = drafted(tmp_path)

@@ -156,12 +156,13 @@ def folders_of_reports(paths: Sequence[Path], folder: Path) -> dict[Path, list[P
 
 
 def _folders(paths: Sequence[Path], folder: Path, name: re.Pattern[str]) -> dict[Path, list[Path]]:
-    """Files by folder; reports as .mat belong to those of the same name."""
+    """Files by folder, with those of the same name as .mat, in which CAT12 writes the same."""
     found: dict[Path, list[Path]] = {}
+    known = {path for path in paths if name.fullmatch(path.name)}
     for path in paths:
-        if name.fullmatch(path.name) or name.fullmatch(f"{path.stem}.xml") and path.suffix == ".mat":
+        if path in known or (path.suffix == ".mat" and path.with_suffix(".xml") in known):
             found.setdefault(_home(path, folder), []).append(path)
-    return {home: files for home, files in found.items() if any(name.fullmatch(one.name) for one in files)}
+    return found
 
 
 def drafts(folder: Path, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
