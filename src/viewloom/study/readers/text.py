@@ -294,7 +294,7 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
 
 def _foot(path: Path, dialect: Dialect, frame: pd.DataFrame) -> int:
     """Number of notes at the end: below a blank line, short, and not named as the rows above are."""
-    if not len(frame) or dialect.delimiter == " " or pd.notna(frame.iloc[-1, -1]):
+    if not len(frame) or dialect.delimiter == " " or frame.iloc[-1:, -1:].notna().to_numpy().all():
         return 0
     with open_text(path, encoding=dialect.encoding, newline=None) as file:
         end = [line.strip() for line in deque(file, maxlen=2 * MOST_TITLES)]
