@@ -94,6 +94,32 @@ def test_ten_formats_in_one_folder(mixture, monkeypatch):
     assert len(pd.read_csv(mixture / "study-results" / "weights.csv")) == 12
 
 
+def test_a_folder_of_cat12_has_a_view_of_volumes_and_one_of_the_surface(tmp_path):
+    """Reports elsewhere are no view, and those as .mat are the same reports."""
+    foreign.cat12(tmp_path / "out", IDS)
+    for path in (tmp_path / "out" / "label").iterdir():
+        surface = (
+            path.read_text()
+            .replace("hammers>", "aparc_a2009s>")
+            .replace("neuromorphometrics>", "aparc_DK40>")
+        )
+        thick = (
+            surface.replace("Vgm>", "thickness>").replace("Vcsf>", "gyrification>").replace("Vwm>", "depth>")
+        )
+        path.with_name(path.name.replace("catROI_", "catROIs_")).write_text(thick)
+    (tmp_path / "out" / "report").rename(tmp_path / "reports")
+    for path in [*(tmp_path / "reports").iterdir()]:
+        path.with_suffix(".mat").write_bytes(b"MATLAB 5.0 MAT-file")
+    told = " ".join(run("init", tmp_path).split())
+    study = read_study(tmp_path / "study.toml")
+    assert [(view.format, view.options["atlas"]) for view in study.views.values()] == [
+        ("cat12", "neuromorphometrics"),
+        ("cat12", "aparc_DK40"),
+    ]
+    assert "covariates rather than features" in told
+    assert ".mat" not in told
+
+
 def test_a_folder_of_clinica_has_a_view_per_pipeline(tmp_path):
     foreign.caps(tmp_path / "CAPS", IDS[:12], ("M000", "M012"))
     foreign.merged(IDS[:12], ("ses-M000", "ses-M012")).to_csv(tmp_path / "merged.tsv", sep="\t", index=False)
@@ -106,6 +132,32 @@ def test_a_folder_of_clinica_has_a_view_per_pipeline(tmp_path):
         "pet-volume",
     }
     assert {view.visit for view in study.views.values()} == {"bl", "first"}
+    assert not check(study).problems
+
+
+def test_tables_of_ppmi(tmp_path):
+    """The cohort is a diagnosis and no feature, tests are long, and 101 is no rating."""
+    rng, subjects = np.random.default_rng(0), list(range(3000, 3060))
+    status = {
+        "COHORT": 1,
+        "COHORT_DEFINITION": ["PD", "Healthy Control"] * 30,
+        "ENROLL_AGE": rng.normal(62, 9, 60),
+    }
+    pd.DataFrame({"PATNO": subjects, **status}).to_csv(tmp_path / "Participant_Status.csv", index=False)
+    scores = pd.DataFrame(rng.integers(0, 4, (60, 4)), columns=["NP3SPCH", "NP3FACXP", "NP3RIGN", "NP3GAIT"])
+    scores.loc[[3, 9], "NP3GAIT"] = 101
+    scores.insert(0, "PATNO", subjects)
+    scores.to_csv(tmp_path / "MDS-UPDRS_Part_III.csv", index=False)
+    tests = ["tTau", "pTau", "ABeta 1-42"]
+    rows = [(id, "BL", test, rng.normal(100, 20), "pg/ml") for id in subjects for test in tests]
+    header = ["PATNO", "CLINICAL_EVENT", "TESTNAME", "TESTVALUE", "UNITS"]
+    pd.DataFrame(rows, columns=header).to_csv(tmp_path / "Biospecimen.csv", index=False)
+    told = " ".join(run("init", tmp_path).split())
+    study = read_study(tmp_path / "study.toml")
+    assert study.participants.diagnosis == "COHORT_DEFINITION"
+    assert study.participants.covariates == ["ENROLL_AGE"]
+    assert [(name, view.format) for name, view in study.views.items()] == [("Biospecimen", "long")]
+    assert "column 'NP3GAIT': 101 in 2 cells, far from all other values" in told
     assert not check(study).problems
 
 

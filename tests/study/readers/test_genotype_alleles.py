@@ -183,6 +183,24 @@ class TestScores:
         assert_allclose(frame["plain"], 2 * self.WEIGHT.sum() - self.expected)
         assert texts(frame.attrs["notes"])[0] == "14 variants of 14 of score 'PGS000001' used"
 
+    def test_quotation_marks_of_r(self, path, tmp_path):
+        lines = [
+            [f'"{row[2]}"', f'"{row[4]}"', repr(w)] for row, w in zip(ROWS, self.WEIGHT.tolist(), strict=True)
+        ]
+        for mark in ("\t", ",", " "):
+            rows = [['"rsID"', '"effect_allele"', '"effect_weight"'], *lines]
+            (tmp_path / "r.txt").write_text("".join(mark.join(row) + "\n" for row in rows))
+            assert_allclose(read_vcf(path, scores=[tmp_path / "r.txt"])["r"], self.expected)
+
+    def test_variants_without_a_harmonised_name_keep_their_own(self, path, tmp_path):
+        rows = zip(ROWS, self.WEIGHT.tolist(), strict=True)
+        text = "rsID\teffect_allele\teffect_weight\thm_rsID\n"
+        text += "".join(
+            f"{row[2]}\t{row[4]}\t{w!r}\t{row[2] if j % 2 else ''}\n" for j, (row, w) in enumerate(rows)
+        )
+        (tmp_path / "hm.txt").write_text(text)
+        assert_allclose(read_vcf(path, scores=[tmp_path / "hm.txt"])["hm"], self.expected)
+
     def test_strands_and_absent_variants(self, path, tmp_path):
         rows = [*ROWS, ("9", 1, "new", "A", "G")]
         flipped = [[*row[:3], *map(complement, row[3:])] for row in rows]
@@ -207,6 +225,14 @@ class TestScores:
             (
                 "rsID\teffect_allele\teffect_weight\tis_recessive\nrs1\tA\t1\tTrue\n",
                 "1 weight is of terms that are not additive",
+            ),
+            (
+                "rsID\teffect_allele\teffect_weight\teffect_type\nrs1\tA\t1\tdominant\nrs2\tA\t1\tadditive\n",
+                r"1 weight is of terms that are not additive \(effect_type\)",
+            ),
+            (
+                "rsID\teffect_allele\teffect_weight\taccession\nrs1\tA\t1\tPGS1\nrs1\tA\t2\tPGS2\n",
+                r"has 2 scores \(column accession\); write one file per score",
             ),
         ],
     )

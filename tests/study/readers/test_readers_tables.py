@@ -125,6 +125,51 @@ class TestWide:
         else:
             assert find_dialect(path).header == names
 
+    @pytest.mark.parametrize("mark", [",", ";", "\t"])
+    @pytest.mark.parametrize(
+        ("above", "count"),
+        [
+            ("Table S1. Volumes, of all\n", 1),
+            ("Volumes; in mL, of all\nCohort A, baseline; n = 3\n", 2),
+            ("Date{0}2021-05-01\nSite{0}Bonn\n\n", 2),
+            ("Date{0}2021-05-01{0}{0}\nSite{0}Bonn{0}{0}\n", 2),
+            ("{0}brain{0}{0}person\n", 1),
+            ("# of\n# left, right, their age\n", 2),
+        ],
+    )
+    def test_lines_above_the_header_may_have_delimiters(self, write, above, count, mark):
+        rows = "subject,left,right,age\na,3.5,1.25,70\nb,2.5,1.5,71\nc,4.5,1.75,72\n".replace(",", mark)
+        frame = read_table(write(above.format(mark) + rows), id="subject")
+        assert frame.columns.tolist() == ["left", "right", "age"]
+        assert frame["age"].tolist() == [70, 71, 72]
+        assert texts(frame.attrs["notes"]) == [*(ABOVE if count == 1 else ABOVE_2)]
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "subject,site,,\na,Bonn,x,y\nb,Kiel,z,w\n",
+            ",site,score\na,Bonn,not done\nb,Kiel,2\nc,Kiel,3\n",
+            "site,score,age\na,Bonn,not done,old\nb,Kiel,2,3\nc,Kiel,3,4\n",
+        ],
+    )
+    def test_rows_are_not_taken_for_the_header(self, write, content):
+        assert find_dialect(write(content)).above == 0
+
+    @pytest.mark.parametrize("end", ["\nSource: a study, 2021\nn=3\n", "\nn=3", "\n\nof 2021,7\n\n"])
+    def test_notes_below_a_blank_line_are_no_rows(self, write, end):
+        rows = "subject,left,right,age\na,3.5,1.25,70\nb,2.5,1.5,71\nc,4.5,1.75,72\n"
+        frame = read_table(write(rows + end), id="subject")
+        assert frame.index.tolist() == ["a", "b", "c"]
+        assert frame["left"].tolist() == [3.5, 2.5, 4.5]
+        assert any(
+            "of notes or totals below the table left out" in text for text in texts(frame.attrs["notes"])
+        )
+
+    def test_short_rows_below_a_blank_line_are_rows(self, write):
+        frame = read_table(write("subject,left,right,age\na1,3,1,70\n\na2,2\n"), id="subject")
+        assert frame.index.tolist() == ["a1", "a2"]
+        assert texts(frame.attrs["notes"]) == SHORT
+
     def test_a_level_is_not_taken_for_a_total(self, write):
         frame = read_table(
             write("smoker,subject,x\nY,a,1\nY,b,2\nN,c,3\nN,d,4\n"), id="subject", numeric=False

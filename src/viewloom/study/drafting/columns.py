@@ -24,11 +24,12 @@ UNNAMED = f"{folded(ROW_NAMES)} unnamed0 column1 x index"
 DIAGNOSIS = (
     "dx dxbl diagnosis dxgroup diagnosisbl diag group researchgroup diagnosticgroup clinicalgroup "
     "patientgroup studygroup dxchange casecontrol condition disease status clinicalstatus phenotype "
-    "subjecttype participanttype diseasestatus patientstatus diagnosissc"
+    "subjecttype participanttype diseasestatus patientstatus diagnosissc cohortdefinition"
 )
 COVARIATES = (
     "age sex gender ptgender mf ageatscan ageatentry agebl agemri ageyears ageatmri agescan agebaseline "
-    "ageatvisit entryage ageatbaseline scanage pteducat education educ educationyears yearsofeducation edu "
+    "ageatvisit entryage ageatbaseline scanage enrollage ageatenrollment pteducat education educ educyrs "
+    "educationyears yearsofeducation edu "
     "icv etiv tiv estimatedtotalintracranialvol estimatedtotalintracranialvolume"
 )
 OTHERS = (  # describe the subject, but are neither measures nor usual covariates

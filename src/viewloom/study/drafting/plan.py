@@ -27,6 +27,7 @@ from viewloom.study.wording import counted
 SAME = 0.9  # share of common columns from which tables have the same measures
 ALIKE = 0.5  # share of common columns from which tables of other subjects are one view
 DIFFERENT = ("statistics", "tracer", "atlas", "atlas_image", "files")  # settings of other measures
+REPORTS = "cat12-report"
 PHENOTYPE = re.compile(r"(?i)pheno(type)?s?|questionnaires?|assessments?")
 
 
@@ -392,11 +393,13 @@ def people_block(table: Table, folder: Path, match: str) -> Block:
 
 
 def _set_phenotypes_aside(plan: Plan) -> None:
-    """Use BIDS questionnaires and tables of sessions as views only if there are no others."""
+    """Use questionnaires, tables of sessions and reports of CAT12 as views only if there are no others."""
     clinical = {source for view in plan.active for source in view.sources if _is_phenotype(view)}
     _set_aside(plan, clinical, "assessments (folder phenotype): uncomment them to use them as well")
     sessions = {source for view in plan.active for source in view.sources if _is_sessions(view)}
     _set_aside(plan, sessions, "what is known of sessions: uncomment it to use it as well")
+    reports = {one for view in plan.active for one in view.sources if view.settings["format"] == REPORTS}
+    _set_aside(plan, reports, "intracranial volume and tissues: covariates rather than features")
 
 
 def _is_phenotype(view: Block) -> bool:

@@ -28,7 +28,8 @@ ROI = re.compile(r"catROIs?_(?P<name>.+)\.(?:xml|mat)")
 REPORT = re.compile(r"cat_(?P<name>.+)\.xml")
 BIDS = re.compile(r"[a-z]?(?P<sub>sub-[A-Za-z0-9]+)(?:_(?P<ses>ses-[A-Za-z0-9]+))?(?:_.*)?")
 PREFERRED = ("neuromorphometrics", "aparc_DK40", "cobra", "hammers", "lpba40", "aal3")  # atlases of drafts
-USUAL = ("Vgm", "thickness")  # measures by default
+THICK = "thickness"
+USUAL = ("Vgm", THICK)  # measures by default
 GLOBALS = ["TIV", "GM", "WM", "CSF", "WMH"]
 TIV = re.compile(r"(?i)TIV\w*\.txt")
 SPM = re.compile(r"File(?: Volume\d)+")  # names of columns of SPM's table of tissue volumes
@@ -155,23 +156,33 @@ def folders_of_reports(paths: Sequence[Path], folder: Path) -> dict[Path, list[P
 
 
 def _folders(paths: Sequence[Path], folder: Path, name: re.Pattern[str]) -> dict[Path, list[Path]]:
+    """Files by folder, with those of the same name as .mat, in which CAT12 writes the same."""
     found: dict[Path, list[Path]] = {}
+    known = {path for path in paths if name.fullmatch(path.name)}
     for path in paths:
-        if name.fullmatch(path.name):
+        if path in known or (path.suffix == ".mat" and path.with_suffix(".xml") in known):
             found.setdefault(_home(path, folder), []).append(path)
     return found
 
 
 def drafts(folder: Path, files: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Settings of the view that is drafted: one atlas, and one session where there are several."""
+    """Settings of the views that are drafted: an atlas of volumes, and one of the surface if there is any."""
     named = _by_name(_found(folder, ROI), folder, "catROI_*.xml")
     read = _read_all(named, rois_of, folder, "CAT12")
     counts = Counter(name for atlases in read.values() for name in atlases)
-    known = [name for name in PREFERRED if name in counts]
-    atlas = max(known or sorted(counts), key=lambda name: counts[name])
+    surface = {
+        name for atlases in read.values() for name, atlas in atlases.items() if THICK in atlas.measures
+    }
     subjects = Counter(_id(name)[0] for name in read)
     several = {"visit": "first"} if max(subjects.values()) > 1 else {}
-    return [{"atlas": atlas, **several}]
+    groups = [group for group in (set(counts) - surface, surface) if group]
+    return [{"atlas": _preferred(group, counts), **several} for group in groups]
+
+
+def _preferred(atlases: set[str], counts: Mapping[str, int]) -> str:
+    """The atlas of most subjects."""
+    known = [name for name in PREFERRED if name in atlases]
+    return max(known or sorted(atlases), key=lambda name: counts[name])
 
 
 def _home(path: Path, folder: Path) -> Path:

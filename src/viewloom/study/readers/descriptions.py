@@ -38,7 +38,7 @@ def described(rows: Sequence[Sequence[str]]) -> int:
 
 def _describes(row: Sequence[str], data: Sequence[Sequence[str]]) -> bool:
     """Whether a row has texts above all numbers, which are no missing codes, and is not that of a subject."""
-    measured = [j for j in range(max(map(len, data))) if _has_numbers(data, j)]
+    measured = [j for j in range(max(map(len, data))) if has_numbers(data, j)]
     texts = [row[j].strip().casefold() if j < len(row) else "" for j in measured]
     if not texts or not ABSENT.isdisjoint(texts) or _is_subject(row, data, measured):
         return False
@@ -53,21 +53,21 @@ def _is_subject(row: Sequence[str], data: Sequence[Sequence[str]], measured: Seq
             continue
         below = {other[j].strip().casefold() for other in data if j < len(other)} - ABSENT
         codes = bool(below) and all(map(CODE.fullmatch, [cell, *below]))
-        if codes or cell in below or (j == 0 and _shape(cell) in map(_shape, below)):
+        if codes or cell in below or (j == 0 and shape(cell) in map(shape, below)):
             return True
     return False
 
 
-def _shape(text: str) -> str:
+def shape(text: str) -> str:
     """A text with all words and all numbers alike.
 
-    >>> _shape("sub 07"), _shape("Subject")
+    >>> shape("sub 07"), shape("Subject")
     ('a 0', 'a')
     """
     return re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", text))
 
 
-def _has_numbers(data: Sequence[Sequence[str]], j: int) -> bool:
+def has_numbers(data: Sequence[Sequence[str]], j: int) -> bool:
     """Whether a column has at least two cells, all of them numbers."""
     cells = [row[j].strip() for row in data if j < len(row)]
     known = [cell for cell in cells if cell.casefold() not in ABSENT]

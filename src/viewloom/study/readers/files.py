@@ -144,16 +144,18 @@ class TextFile:
     def load(self, text: Collection[str] | None = (), *, levels: bool = False) -> pd.DataFrame:
         """The cells."""
         frame = load(self.path, self.dialect, text=text)
-        self.notes = self._noted(lacks_end(self.dialect, frame))
+        foot = frame.attrs.pop("notes", 0)
+        self.notes = self._noted(lacks_end(self.dialect, frame), foot)
         return frame
 
-    def _noted(self, lacking: bool) -> list[Note]:
-        """Lines around the header, and short rows, of which there are none unless cells are `lacking`."""
+    def _noted(self, lacking: bool, foot: int = 0) -> list[Note]:
+        """Lines around the table, and short rows, of which there are none unless cells are `lacking`."""
         above = self.dialect.above
-        short = short_rows(self.path, self.dialect) if lacking else 0
+        short = short_rows(self.path, self.dialect) - foot if lacking else 0
         return [
             *count_note(above, "line above the header", "lines above the header", public=True),
             *count_note(len(self.dialect.below), *DESCRIPTIONS, public=True),
+            *count_note(foot, *sheets.BELOW),
             *count_note(short, "row", text="with fewer cells than the header: the last ones are missing"),
         ]
 

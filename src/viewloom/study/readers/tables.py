@@ -26,8 +26,8 @@ from viewloom.study.readers.text import COMMENTS
 from viewloom.study.readers.visits import VisitSetting, rule_of, visit_columns
 
 # columns of long tables in lower case, the likeliest first
-REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure")
-VALUE = ("value", "mean", "suvr", "measure", "volume", "thickness")
+REGION = ("region", "roi", "roiname", "roi_name", "feature", "structure", "testname", "assay", "analyte")
+VALUE = ("value", "mean", "suvr", "measure", "volume", "thickness", "testvalue", "npx", "concentration")
 MEASURED_AGAIN = (
     "pair of subject and region measured more than once",
     "pairs of subject and region measured more than once",

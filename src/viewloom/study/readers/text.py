@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, takewhile
@@ -16,7 +16,7 @@ from typing import IO, Any
 import pandas as pd
 
 from viewloom.study.errors import StudyError, check_kind
-from viewloom.study.readers.descriptions import NUMBER, described
+from viewloom.study.readers.descriptions import ABSENT, NUMBER, described, has_numbers, shape
 from viewloom.study.readers.notation import Notation, may_be_grouped
 from viewloom.study.readers.packed import is_packed, open_bytes
 
@@ -58,6 +58,7 @@ UNCLOSED = "is not a table of lines and columns; look for an unclosed quotation 
 PADDED = r"0\d"  # the start of codes, but not of numbers
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 GROUPED_COMMA = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # possibly thousands
+MOST_TITLES = 20  # lines
 MOSTLY = 0.9  # share of lines that have as many cells as the header below titles
 OTHER = {".": ",", ",": "."}  # thousands separator -> decimal mark
 
@@ -151,7 +152,8 @@ def _above(lines: Sequence[str], marks: Sequence[str]) -> int:
         return 2
     pairs = enumerate(pairwise(lines))
     first = next((n for n, (line, below) in pairs if not _is_above(line, below, marks)), 0)
-    return first + _titles(lines[first:], [mark for mark in marks if mark not in RARE])
+    common = [mark for mark in marks if mark not in RARE]
+    return first + (_titles(lines[first:], common) or _preface(lines[first:], common))
 
 
 def _titles(lines: Sequence[str], marks: Sequence[str]) -> int:
@@ -168,6 +170,44 @@ def _titles(lines: Sequence[str], marks: Sequence[str]) -> int:
     names = [cell.strip() for row in _rows(below[:1], mark) for cell in row if cell.strip()]
     header = len(names) > 1 and not any(map(NUMBER.fullmatch, names))
     return len(titles) if header and share >= MOSTLY else 0
+
+
+def _preface(lines: Sequence[str], marks: Sequence[str]) -> int:
+    """Number of lines above a header that are no rows, although delimiters are in them; else 0.
+
+    >>> rows = ["id,age,sex,score", "a,61,f,3", "b,72,m,5", "c,65,f,4"]
+    >>> _preface(["Scores, by Smith", *rows], ","), _preface(["Export,2021,,", "Site,Bonn,,", *rows], ",")
+    (1, 2)
+    """
+    if any(line.count('"') % 2 for line in lines):
+        return 0
+    tables = (
+        [[cell.strip() for row in _rows([one], mark) for cell in row] for one in lines] for mark in marks
+    )
+    found = [(*_fit(rows[at:]), at) for rows in tables if (at := _header_row(lines, rows))]
+    return max(found, default=(0.0, 0, 0))[-1]
+
+
+def _header_row(lines: Sequence[str], rows: Sequence[list[str]]) -> int:
+    """The first full row, if it has names above columns of numbers; 0 if not, and below names without one."""
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    found = range(min(MOST_TITLES, len(rows) - 2))
+    first = next((at for at in found if _is_full(rows[at], width) and not lines[at].startswith(COMMENTS)), 0)
+    below = rows[first + 1 :]
+    agree = width > 2 and sum(len(row) == width for row in below) >= MOSTLY * len(below)
+    of_r = first == 1 and len(rows[0]) == width - 1 and all(rows[0]) and lines[0][0] not in COMMENTS
+    return first if agree and not of_r and _are_names(rows[first], below) else 0
+
+
+def _is_full(row: Sequence[str], width: int) -> bool:
+    """Whether it is as long as most rows, and no cell but one, as of row names, is blank."""
+    return len(row) == width and row.count("") <= 1
+
+
+def _are_names(row: Sequence[str], below: Sequence[list[str]]) -> bool:
+    """Whether cells are distinct texts, some of them above numbers."""
+    texts = not any(map(NUMBER.fullmatch, row)) and ABSENT.isdisjoint(map(str.casefold, row))
+    return texts and len(set(row)) == len(row) and any(has_numbers(below, j) for j in range(len(row)))
 
 
 def _is_title(line: str, marks: Sequence[str]) -> bool:
@@ -220,6 +260,11 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
     dialect : Dialect
     text : collection of str or None
         Columns that are kept as text; all if None.
+
+    Returns
+    -------
+    DataFrame
+        ``attrs["notes"]`` is the number of notes below the table, if any, which are left out.
     """
     header = dialect.header
     as_text = [j for j, name in enumerate(header) if text is None or name in text]
@@ -236,10 +281,32 @@ def load(path: Path, dialect: Dialect, *, text: Collection[str] | None = ()) -> 
         raise StudyError(_ragged(path, str(error))) from None
     if not isinstance(frame.index, pd.RangeIndex):  # pandas reads extra cells as row names
         raise StudyError(_ragged(path, f"Expected {len(header)} fields in line 2, saw more"))
-    _check_end(path, dialect, frame)
+    foot = _foot(path, dialect, frame)
+    frame = frame.iloc[: len(frame) - foot]
+    if not foot:
+        _check_end(path, dialect, frame)
     if frame.iloc[:, -1].isna().any():
         _check_blanks(path, dialect)
-    return frame.copy().set_axis(header, axis=1)  # defragmented, for speed
+    frame = frame.copy().set_axis(header, axis=1)  # defragmented, for speed
+    frame.attrs = {"notes": foot} if foot else {}
+    return frame
+
+
+def _foot(path: Path, dialect: Dialect, frame: pd.DataFrame) -> int:
+    """Number of notes at the end: below a blank line, short, and not named as the rows above are."""
+    if not len(frame) or dialect.delimiter == " " or frame.iloc[-1:, -1:].notna().to_numpy().all():
+        return 0
+    with open_text(path, encoding=dialect.encoding, newline=None) as file:
+        end = [line.strip() for line in deque(file, maxlen=2 * MOST_TITLES)]
+    while end and not end[-1]:
+        end.pop()
+    tail = end[len(end) - end[::-1].index("") :] if "" in end else []
+    rows, width = _rows(tail, dialect.delimiter), len(dialect.header)
+    if not rows or len(rows) != len(tail) or len(rows) >= len(frame):
+        return 0
+    above = set(map(shape, frame.iloc[: -len(rows), 0].dropna().astype(str)))
+    notes = all(2 * len(row) <= width and shape(row[0].strip()) not in above for row in rows)
+    return len(rows) if notes else 0
 
 
 def _check_end(path: Path, dialect: Dialect, frame: pd.DataFrame) -> None:
@@ -288,7 +355,7 @@ def _width(dialect: Dialect) -> int:
 
 
 def short_rows(path: Path, dialect: Dialect) -> int:
-    """Number of rows with fewer cells than names; pandas reads the others as missing."""
+    """Number of rows, notes included, with fewer cells than names; pandas reads the others as missing."""
     width, mark = _width(dialect), dialect.delimiter
     if mark == " ":
         return 0

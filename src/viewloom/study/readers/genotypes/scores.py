@@ -38,6 +38,8 @@ NAMES = {  # column -> spellings in files, the first that is found
     "frequency": ("allelefrequency_effect", "eaf", "freq", "a1_freq"),
 }
 MODELS = ("is_interaction", "is_dominant", "is_recessive")  # columns of terms that are no plain sums
+EFFECT = "effect_type"  # a column that names the model of each weight
+SCORE = ("accession", "pgs_id")  # columns that tell scores of one file apart
 LARGEST, CHUNK = 2**30, 2**20  # bytes of a file of weights, decompressed, and of a read
 PGS_ID = re.compile(r"^#\s*pgs_id\s*=\s*(\S+)", re.MULTILINE)
 
@@ -84,8 +86,10 @@ def _table(lines: list[str], path: Path) -> pd.DataFrame:
         raise StudyError(f"{path.name}: is not a table of weights.") from None
     if plain:
         return table.iloc[:, :3].set_axis(["variant", "counted", "weight"], axis=1)
-    table.columns = [str(name).strip().lower() for name in table.columns]
+    table.columns = [str(name).strip().strip('"').lower() for name in table.columns]
+    table = table.apply(lambda cells: cells.str.strip().str.strip('"'))  # of R
     _check_terms(table, path)
+    _check_single(table, path)
     columns = {ours: name for ours, names in NAMES.items() for name in [_first(names, table)] if name}
     absent = [name for name in ("counted", "weight") if name not in columns]
     if absent or not {"variant", "chromosome"} & set(columns):
@@ -93,12 +97,26 @@ def _table(lines: list[str], path: Path) -> pd.DataFrame:
             f"{path.name}: needs columns of the variant (rsID, or chr_name and chr_position), effect_allele "
             "and effect_weight."
         )
-    return pd.DataFrame({ours: table[name] for ours, name in columns.items()})
+    found = pd.DataFrame({ours: table[name] for ours, name in columns.items()})
+    if {"hm_rsid", "rsid"} <= set(table):  # the first is blank where the PGS Catalog found no position
+        found["variant"] = table["hm_rsid"].where(table["hm_rsid"] != "", table["rsid"])
+    return found
+
+
+def _check_single(table: pd.DataFrame, path: Path) -> None:
+    """Refuse files of several scores, which would be added up."""
+    for name in SCORE:
+        count = table[name].nunique() if name in table else 1
+        if count > 1:
+            raise StudyError(f"{path.name}: has {count} scores (column {name}); write one file per score.")
 
 
 def _check_terms(table: pd.DataFrame, path: Path) -> None:
-    for name in MODELS:
-        count = int((table[name].str.lower().isin(["true", "1"])).sum()) if name in table else 0
+    true = {name: table[name].str.lower().isin(["true", "1"]) for name in MODELS if name in table}
+    if EFFECT in table:
+        true[EFFECT] = ~table[EFFECT].str.lower().isin(["additive", ""])
+    for name, terms in true.items():
+        count = int(terms.sum())
         if count:
             raise StudyError(
                 f"{path.name}: {counted(count, 'weight is', 'weights are')} of terms that are not additive "
