@@ -62,6 +62,7 @@ EXACT = 1e-3  # width of an effect that is not rounded
 STARTS, MOST_VALUES = 5, 10  # of the search for a table with a given value; values that are tried
 MOST_COMBINED = 2_000_000  # combinations of hidden numbers that are tried
 LOST = (1.1, 1.5)  # at most, information by the numbers of events over that of a Cox regression, adjusted
+EFFECTS = 21  # values of a rounded effect that are tried
 MOST_TOTALS = 8  # for which Fisher's test is computed again
 ANY = (-np.inf, np.inf)
 MANY = 10**6
@@ -1205,6 +1206,50 @@ def _has_interval(one: Numbers, n: Array, i: int, low: Interval, high: Interval)
     return np.asarray((reaches[1] * slack >= least) & (reaches[0] / slack <= most))
 
 
+def attack_totals(files: Published) -> Attack:
+    """Solve for hidden numbers of values of all subjects, by epsilon squared, its interval and p."""
+    result, n, k = Attack(), int(files.metrics["subjects"]), len(_clusters(files))
+    others = {row["variable"][0]: row for row in files.rows("explanations")}
+    for row in files.rows("associations"):
+        low, high = count(row["missing values"][0])
+        if row["effect measure"][0] == "epsilon squared" and low < high:
+            told = [row, *([others[row["variable"][0]]] if row["variable"][0] in others else [])]
+            ends = [bounds_of(one["95% interval"][0]) for one in told]
+            bounds = both(*(low for low, _ in ends)), both(*(high for _, high in ends))
+            left = range(max(n - high, k + 1), n - low + 1)
+            result.add(found_total(left, k, interval(row["effect"][0]), bounds, interval(row["p"][0])))
+    return result
+
+
+def found_total(
+    left: range, k: int, effect: Interval, bounds: tuple[Interval, Interval], p: Interval
+) -> bool:
+    """Whether few numbers of values give the shown numbers of a Kruskal-Wallis test of k clusters."""
+    if effect == ANY:
+        return False
+    fits = sum(_has_test(n, k, effect, bounds, p) for n in left)
+    return 0 < fits < min(ENOUGH, len(left))
+
+
+def _has_test(n: int, k: int, effect: Interval, bounds: tuple[Interval, Interval], p: Interval) -> bool:
+    """Whether n values can have the effect, its interval (noncentral F of the ranks) and p."""
+    H = np.linspace(max(effect[0], 0.0), min(effect[1], 0.999), EFFECTS) * (n - 1)
+    F = (H / (k - 1)) / ((n - 1 - H) / (n - k))
+    fine = _within(stats.chi2.sf(H, k - 1), p)
+    for (low, high), share in zip(bounds, (0.025, 0.975), strict=True):
+        if (low, high) != ANY:
+            fine &= (_tail(F, n, k, low) <= share) & (_tail(F, n, k, high) >= share)
+    return bool(fine.any())
+
+
+def _tail(F: Array, n: int, k: int, bound: float) -> Array:
+    """The upper tail of F at a bound of eta squared, which grows with it; none below 0."""
+    if bound <= 0.0:
+        return np.zeros(len(F))
+    size = n * min(bound, 0.9999) / (1.0 - min(bound, 0.9999))
+    return np.asarray(stats.ncf.sf(F, k - 1, n - k, size))
+
+
 def attack_values(files: Published) -> Attack:
     """Solve for counts of the values of numeric variables that have few of them (a reader knows which)."""
     result, heads = Attack(), _clusters(files)
@@ -1318,4 +1363,5 @@ ATTACKS = {
     "hazards": attack_hazards,
     "numbers": attack_numbers,
     "values": attack_values,
+    "totals": attack_totals,
 }

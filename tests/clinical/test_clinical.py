@@ -411,6 +411,15 @@ class TestProfile:
         assert found.loc[("age", "median")].to_list() == ["72", "92", "80"]
         assert found.loc[("sex", "F")].to_list() == ["12 (50%)", "8 (50%)", "20 (50%)"]
 
+    def test_means_that_rounding_would_part_are_hidden(self):
+        """0.45 and 0.55 would be shown as 0 and 1; the median would be rounded to tens."""
+        labels = np.repeat([0, 1], 40)
+        values = np.r_[np.repeat([0, 1, 2], [25, 12, 3]), np.repeat([0, 1, 2], [20, 17, 3])]
+        found = profile(labels, pd.DataFrame({"apoe": values, "visits": np.arange(80) % 6}))
+        assert set(found.loc["apoe"].to_numpy().ravel()) == {"hidden"}
+        assert set(found.loc[("visits", "median")]) == {"hidden"}
+        assert "hidden" not in set(found.loc[("visits", "mean (SD)")])
+
     def test_small_groups_are_never_shown(self):
         """Not as a count, not as a share, not as a mean, not by subtraction from the size of the cluster."""
         labels = np.repeat([0, 1, 2], [40, 35, 4])
@@ -425,7 +434,7 @@ class TestProfile:
         ]
         assert all(int(number) >= 11 for number in numbers if number.isdigit())
         assert found.loc["subjects"].iloc[0].to_list() == ["40", "≥11", "<11", "79"]
-        assert found.loc[("age", "mean (SD)"), "3"] == "<11"
+        assert found.loc[("age", "mean (SD)"), "3"] == "hidden"  # "<11" would read as an age
         assert found.loc[("age", "(missing)"), "1"] == "<11"
         assert found.loc[("age", "known"), "1"] in ("≥11", "hidden")
 

@@ -501,6 +501,14 @@ class TestExplanations:
         assert len(sentences) == 2
         assert "who lacks pet" in sentences[1]
 
+    def test_a_variable_that_determines_the_clusters_explains_them(self):
+        """An effect of 1 has no interval."""
+        labels = np.repeat([0, 1, 2], [50, 40, 30])
+        table = explanations(labels, pd.DataFrame({"age": 70.0 + labels}), columns=["age"])
+        assert table["low"].isna().all()
+        assert table["explains"].all()
+        assert "nan" not in explanation_sentences(table)[0]
+
     def test_nothing_to_explain(self):
         assert explanations([0, 1, 0, 1]).empty
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -21,6 +22,7 @@ from attacker import (
     found_among,
     found_mean,
     found_number,
+    found_total,
     found_values,
     interval,
     possible_events,
@@ -28,6 +30,10 @@ from attacker import (
     solved,
 )
 from attacker_features import Feature, attack, found_by_loadings, found_carriers, found_together
+
+from viewloom.clinical.intervals import epsilon_squared_interval
+from viewloom.clinical.published import published_associations, published_explanations
+from viewloom.clinical.statistics import Precision
 
 SMALL = 11
 SEEDS = (0, 5)  # the first has a small cluster, the second rare combinations of views
@@ -259,3 +265,18 @@ class TestAttacker:
     def test_tells_a_grid_from_times_of_subjects(self):
         assert resolution([0.5, 1.0, 1.5, 3.0]) == 0.5
         assert resolution([0.2189, 0.3329, 0.5001, 0.7]) == 0.0
+
+
+def test_the_interval_of_epsilon_squared_told_how_many_values_are_missing():
+    """Of 60 subjects in three clusters, 59 with a value; the interval is not shown any more."""
+    effect, (low, high) = 0.5, epsilon_squared_interval(0.5 * 58, 59, 3)
+    bounds = interval(f"{low:.2f}"), interval(f"{high:.2f}")
+    told, p = interval(f"{effect:.2f}"), interval("<0.001")
+    assert found_total(range(50, 61), 3, told, bounds, p)
+    assert not found_total(range(50, 61), 3, told, (ANY, ANY), p)
+    raw = pd.DataFrame({"variable": ["a"], "effect": effect, "low": low, "high": high, "p": 2e-7, "n": 59})
+    for counted in (True, False):
+        shown = published_associations(raw.assign(q=raw["p"]), {"a": Precision(counted=counted)})
+        assert shown["low"].notna().all() == counted
+    assert published_explanations(raw, 60)["low"].isna().all()
+    assert published_explanations(raw, 59)["low"].notna().all()

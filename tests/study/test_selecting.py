@@ -412,7 +412,7 @@ class TestDesign:
         assert "60 subjects were clustered. 30 controls are reference" in told
         assert "left out" not in told  # nobody is
         assert "Before clustering, the first common component was removed from every view." in told
-        assert "Little of the clustering is severity" in told
+        assert "No clinical score tells how much of the clustering is severity" in told
         assert [table["id"] for table in design["tables"]] == [
             "groups",
             "controls",

@@ -269,8 +269,11 @@ class TestShares:
 
     @pytest.mark.parametrize(("share", "word"), [(0.6, "Much"), (0.3, "Part"), (0.05, "Little")])
     def test_words(self, share, word):
-        assert severity_sentence(SeverityShare({"mmse": 0.01}, share)).startswith(f"{word} of the clustering")
+        told = severity_sentence(SeverityShare({"mmse": 0.01, "cdrsb": share}, 0.9))
+        assert told.startswith(f"{word} of the clustering is severity")
+        assert "90% of the variance of the mean of the features" in told
         assert "unknown" in severity_sentence(SeverityShare({}, float("nan")))
+        assert severity_sentence(SeverityShare({}, 0.9)).startswith("No clinical score tells")  # not "much"
 
 
 @pytest.mark.parametrize(

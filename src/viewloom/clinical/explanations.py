@@ -18,6 +18,7 @@ from viewloom.data.views import Views
 Array = np.ndarray
 THRESHOLDS = {"numeric": 0.06, "categorical": 0.2}  # epsilon squared, Cramer's V: medium effects
 EFFECTS = {"numeric": "epsilon squared", "categorical": "Cramer's V"}
+ALPHA = 0.05
 PARTS = 5  # parts of equal size of a number, for mutual information
 COLUMNS = [
     "variable", "what", "kind", "effect", "low", "high", "threshold", "information", "p", "q", "n",
@@ -37,6 +38,7 @@ def explanations(
 
     A variable explains clusters in part if its effect is at least a threshold (epsilon squared 0.06 for
     numbers, Cramer's V 0.2 for categories: medium effects), and the 95 % interval of the effect excludes 0.
+    Effects that are so large that there is no interval must have q below 0.05.
 
     Parameters
     ----------
@@ -90,9 +92,10 @@ def explanation_sentences(table: pd.DataFrame) -> list[str]:
 
 def _sentence(row: dict[Any, Any]) -> str:
     subject = row["variable"] if row["what"] == "variable" else f"who lacks {row['variable']}"
-    interval = f"95% interval {row['low']:.2f} to {row['high']:.2f}"
+    known = row["low"] == row["low"]
+    interval = f"95% interval {row['low']:.2f} to {row['high']:.2f}, " if known else ""
     return (
-        f"The clusters follow {subject} ({EFFECTS[row['kind']]} {row['effect']:.2f}, {interval}, "
+        f"The clusters follow {subject} ({EFFECTS[row['kind']]} {row['effect']:.2f}, {interval}"
         f"{p_text(row['q'], 'q')}; the threshold is {row['threshold']:g})."
     )
 
@@ -126,6 +129,8 @@ def _information(column: pd.Series, is_code: bool, clusters: Array) -> float:
 
 def _judged(table: pd.DataFrame) -> pd.DataFrame:
     threshold = table["kind"].map(THRESHOLDS).astype(float)
-    explains = (table["effect"].astype(float) >= threshold) & (table["low"].astype(float) > 0.0)
     q = stats.false_discovery_control(table["p"].astype(float)) if len(table) else table["p"]
+    low = table["low"].astype(float)
+    apart = (low > 0.0) | (low.isna() & (q < ALPHA))  # the largest effects have no interval
+    explains = (table["effect"].astype(float) >= threshold) & apart
     return table.assign(threshold=threshold, explains=explains, q=q)[COLUMNS]

@@ -17,6 +17,7 @@ from viewloom.data.naming import cluster_names
 
 Array = np.ndarray
 FAR = 4.0  # standard deviations within which the mean of a cluster is taken to be
+HIDDEN = Hidden("", 0)  # a mean or median; a bound of the number of subjects would be taken for one of it
 SHOWN = (None, CONSTANT)  # reasons to skip a test for which the variable is still described
 
 
@@ -133,10 +134,11 @@ def _described_numbers(variable: Variable, members: Array, min_cell: int) -> pd.
     secret = np.append(withheld(sizes[:-1], min_cell), sizes[-1] < max(min_cell, 1))
     described = sizes[~secret]
     decimals = mean_decimals(values, int(described.min()) if len(described) else 0)
-    secret |= few and 10.0**-decimals > float(np.ptp(values))  # all means would be the same
+    spread = float(values.std()) if few else np.inf
+    secret |= 10.0**-decimals > spread  # rounded means would differ where the means hardly do
     shown = [
-        _hidden_moments(size, min_cell) if hide else _moments(variable.data[member], decimals, min_cell)
-        for size, hide, member in zip(sizes, secret, known.T, strict=True)
+        (HIDDEN, HIDDEN) if hide else _moments(variable.data[member], decimals, min_cell, spread)
+        for hide, member in zip(secret, known.T, strict=True)
     ]
     counts = _numbers_of_values(variable, members, min_cell)
     everyone = _mean_of_all([mean for mean, _ in shown], *_ends(counts, members, min_cell), few)
@@ -159,7 +161,7 @@ def _numbers_of_values(variable: Variable, members: Array, min_cell: int) -> pd.
     if not any(isinstance(cell, Hidden) for cell in counts.to_numpy()[:, :-1].ravel()):
         return counts
     lacking = rough_count(int((~variable.known).sum()), min_cell)
-    totals = pd.Series([Hidden("", 0), lacking], index=counts.index, dtype=object)
+    totals = pd.Series([HIDDEN, lacking], index=counts.index, dtype=object)
     return pd.concat([counts.iloc[:, :-1], totals.rename(counts.columns[-1])], axis=1)
 
 
@@ -209,7 +211,7 @@ def _mean_of_all(means: Sequence[Shown], ends: Array, total: Array, few: bool = 
         )
         safe = not few and _keeps_hidden(ends, lines, totals, secret, alone)
         return rounder if safe else _without_spread(rounder)
-    return Hidden("", 0)
+    return HIDDEN
 
 
 def _keeps_hidden(ends: Array, lines: Array, totals: Array, secret: list[int], alone: list[int]) -> bool:
@@ -261,19 +263,17 @@ def _variance(mean: Shown, most: float) -> tuple[float, float]:
     return max(spread - half, 0.0) ** 2, (spread + half) ** 2
 
 
-def _hidden_moments(size: int, min_cell: int) -> tuple[Shown, Shown]:
-    cell = Hidden("<", min_cell) if size < min_cell else Hidden("", 0)
-    return cell, cell
+def _moments(values: Array, decimals: int, min_cell: int, most: float) -> tuple[Shown, Shown]:
+    """Mean with standard deviation, and a rounder median, which is the value of a single subject or two.
 
-
-def _moments(values: Array, decimals: int, min_cell: int) -> tuple[Shown, Shown]:
-    """Mean with standard deviation, and a rounder median, which is the value of a single subject or two."""
+    A median that is rounded to more than `most` is not shown.
+    """
     spread = rounded(values.std(ddof=1), decimals) if len(values) > 1 else np.nan
     coarser = decimals - (min_cell > 1)
     median = Known(rounded(np.median(values), coarser), coarser)
     few = len(values) < 2 * min_cell and min_cell > 1
     mean = Known(rounded(values.mean(), decimals), decimals, spread=spread)
-    return mean, Hidden("", 0) if few else median
+    return mean, HIDDEN if few or 10.0**-coarser > most else median
 
 
 DESCRIBED = {"numeric": _described_numbers, "categorical": _described_categories}

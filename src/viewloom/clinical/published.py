@@ -18,6 +18,7 @@ from viewloom.clinical.release import (
     interval_decimals,
     rounded,
     rounded_p,
+    withheld,
 )
 from viewloom.clinical.shown import Hidden
 from viewloom.clinical.statistics import Precision, precision
@@ -91,9 +92,16 @@ def _of_means(
     if part is None or MEAN not in part.index:
         return replace(CLASS_ONLY, counted=bool(variable.known.all()))
     counted = not any(isinstance(cell, Hidden) for cell in part.drop(index=[MEAN, MEDIAN]).to_numpy().ravel())
-    if any(isinstance(cell, Hidden) for cell in part.loc[MEAN]):
+    if _has_withheld(variable, codes, part, k, min_cell):
         return replace(CLASS_ONLY, counted=counted)
     return replace(FEW if small_groups(variable, codes, k, min_cell) else Precision(), counted=counted)
+
+
+def _has_withheld(variable: Variable, codes: Array, part: pd.DataFrame, k: int, min_cell: int) -> bool:
+    """Whether means are hidden for another reason than that all would be rounded too much."""
+    secret = [isinstance(cell, Hidden) for cell in part.loc[MEAN]]
+    small = withheld(np.bincount(codes[variable.known], minlength=k), min_cell)
+    return any(secret) and (bool(small.any()) or not all(secret))
 
 
 def _of_counts(
@@ -124,9 +132,10 @@ def published_associations(table: pd.DataFrame, known: Mapping[str, Precision]) 
     >>> shown["effect"].tolist(), shown["p"].tolist()
     ([0.12, nan], [0.012, PClass(text='<0.05')])
 
-    Intervals are shown for variables without hidden numbers only.
+    Intervals are shown for variables without hidden numbers only. Where the number of values is hidden, and
+    the interval would tell it, there is none, and of p only the class.
     """
-    exact = [known.get(name, NOTHING) for name in table["variable"]]
+    exact = [_without_number(row, known.get(row["variable"], NOTHING)) for row in table.to_dict("records")]
     effects = [shown_effect(value, one) for value, one in zip(table["effect"], exact, strict=True)]
     shown = table.drop(columns="statistic", errors="ignore").assign(effect=np.array(effects, dtype=float))
     shown = _with_intervals(shown, [one.exact for one in exact])
@@ -135,6 +144,31 @@ def published_associations(table: pd.DataFrame, known: Mapping[str, Precision]) 
         shown = shown.assign(**{name: values})
     shown.attrs = dict(table.attrs)
     return shown
+
+
+def published_explanations(table: pd.DataFrame, n: int) -> pd.DataFrame:
+    """`explanations` of n subjects, without intervals that tell how many values of a variable are known."""
+    bounds = zip(table["low"], table["high"], table["n"], strict=True)
+    secret = np.array(
+        [known < n and tells_number(low, high, known) for low, high, known in bounds], dtype=bool
+    )
+    return table.assign(low=table["low"].mask(secret), high=table["high"].mask(secret))
+
+
+def tells_number(low: float, high: float, n: int) -> bool:
+    """Whether an interval with two decimals tells the number of subjects behind it, if that is hidden.
+
+    >>> tells_number(0.08, 0.52, 55), tells_number(0.16, 0.34, 240)
+    (True, False)
+    """
+    return interval_decimals(low, high, n) < DECIMALS
+
+
+def _without_number(row: Mapping[Any, Any], known: Precision) -> Precision:
+    """The precision of a test; less where the number of values is hidden, and the interval tells it."""
+    if known.counted or "low" not in row or not tells_number(row["low"], row["high"], row["n"]):
+        return known
+    return replace(known, exact=False)
 
 
 def published_pairs(table: pd.DataFrame, known: Mapping[str, Precision]) -> pd.DataFrame:

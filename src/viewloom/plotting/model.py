@@ -43,6 +43,7 @@ from viewloom.plotting.style import (
 
 Array = np.ndarray
 OPEN_BIN = 1.0  # width at which an open bin is drawn
+NEARLY_EQUAL = 0.1  # range of view weights, relative to equal ones
 MARGIN = 0.02  # share of membership by which a view matters clearly more than the next one
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]  # of the samples that `view_agreement` shows
 
@@ -152,7 +153,7 @@ def view_weights(result: Any, ax: Axes | None = None, *, intervals: pd.DataFrame
     ax : Axes, optional
     intervals : DataFrame, optional
         ``low`` and ``high`` of each view, as in `inspection.uncertainty`. The title then says which view
-        counts most only if its interval lies above those of the others.
+        has the largest weight only if its interval lies above those of the others.
 
     Examples
     --------
@@ -504,11 +505,14 @@ def _weights_title(means: pd.Series) -> str:
 
 def _parted_title(bounds: pd.DataFrame, means: pd.Series) -> str:
     """The view whose interval lies above those of the others, if there is one; views are in rising order."""
-    if len(means) < 2:
+    spread = means.iloc[-1] - means.iloc[0]
+    if len(means) < 2 or spread < 0.01:
         return _weights_title(means)
+    if spread < NEARLY_EQUAL / len(means):
+        return "All views have nearly equal weight"
     if bounds["low"].iloc[-1] > bounds["high"].iloc[:-1].max():
-        return f"{shortened(means.index[-1])} counts most ({means.iloc[-1]:.2f})"
-    return "Intervals overlap: no view clearly counts most"
+        return f"{shortened(means.index[-1])} has the largest weight ({means.iloc[-1]:.2f})"
+    return "Intervals overlap: no view clearly has the largest weight"
 
 
 def _contributions_title(result: ViewContributions) -> str:

@@ -145,6 +145,25 @@ class TestCautions:
         assert said["Clusters associated with site"].startswith("Clusters follow site (q < 0.001)")
         assert "The clusters differ in age." in said["Covariates differ between clusters"]
 
+    def test_a_site_that_features_give_away(self, results):
+        """Its p is not valid as that of a feature, and its counts are hidden; the caution stays."""
+        labels, names = results.model.labels_, results.views.feature_names
+        site = np.array(list("abc"))[labels]
+        views = {name: pd.DataFrame(X, columns=names[name]) for name, X in results.views.items()}
+        first = next(iter(views.values()))
+        first.iloc[:, 0] = labels + 0.01 * first.iloc[:, 0]
+        people = results.participants.assign(site=site, scanner=site)
+        changed = replace(results, participants=people, views=Views(views, ids=results.views.ids))
+        summary = summarize(changed)
+        table = next(table for table in summary["tables"] if table["id"] == "associations")
+        row = next(row for row in table["rows"] if row[0]["text"] == "site")
+        assert any("used for clustering" in cell["text"] for cell in row)
+        said = {caution["heading"]: caution["text"] for caution in summary["cautions"]}
+        assert said["Clusters associated with site"].startswith("Clusters follow site")
+        assert said["Other variables explain the clusters"].startswith("The clusters follow scanner.")
+        assert summary["in_short"][2].startswith("Cautions: clusters associated with site")
+        assert summary["sources"][2] == "cautions"
+
     def test_number_of_clusters(self, results):
         other = replace(results.numbers, recommended=2)
         assert doubts(replace(results, numbers=other))["Number of clusters"] == (

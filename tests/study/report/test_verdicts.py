@@ -1,5 +1,6 @@
 """Words, cautions, the continuum and features that stand out, in the content of a report."""
 
+import copy
 import json
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from viewloom.study.errors import StudyError
 from viewloom.study.report import figure_data, summarize
 from viewloom.study.report.continuum import histogram
 from viewloom.study.report.disclosed import disclosed
+from viewloom.study.report.evidence import evidence_section, evidence_sentence
 from viewloom.study.report.regions import feature_names
 from viewloom.study.report.standing_out import explained_shares, marked
 from viewloom.study.run import computations
@@ -42,7 +44,7 @@ def test_words_follow_from_the_comparison(told):
     first = [told[verdict]["in_short"][1] for verdict in VERDICTS]
     assert [sentence.split(":")[0] for sentence in first] == [
         "The data show clusters",
-        "Reproducible cuts through a continuum, not distinct clusters",
+        "Reproducible cuts through a continuum, not clearly distinct clusters",
         "The clusters are not reproducible",
     ]
     cards = [told[verdict]["clusters"][0]["verdict"] for verdict in VERDICTS]
@@ -52,9 +54,36 @@ def test_words_follow_from_the_comparison(told):
 
 def test_cuts_are_cautioned_against(told):
     headings = [{caution["heading"] for caution in told[verdict]["cautions"]} for verdict in VERDICTS]
-    assert "A continuum, not clusters" in headings[1]
+    assert "No clearly distinct clusters" in headings[1]
     assert "Not reproducible" in headings[2]
-    assert not headings[0] & {"A continuum, not clusters", "Not reproducible", "Clusters not assessed"}
+    assert not headings[0] & {"No clearly distinct clusters", "Not reproducible", "Clusters not assessed"}
+
+
+@pytest.mark.parametrize(
+    ("gap", "z", "said"),
+    [
+        (-0.02, -1.0, "at least as tight"),
+        (0.02, 1.0, "nearly as tight"),
+        (0.08, 12.0, "it is open whether they are distinct"),
+        (0.2, 12.0, "though these are less tight"),
+    ],
+)
+def test_cuts_are_as_tight_as_the_numbers_say(results, gap, z, said):
+    found = compared_with_twins("cuts")
+    table = found.table.copy()
+    table.loc["loss"] = [0.2, 0.2 + gap, 0.01, z]
+    sentence = evidence_sentence(replace(results, evidence=replace(found, table=table, gap=gap)))
+    assert said in sentence
+    assert f"loss 0.20, in twins {0.2 + gap:.2f}" in sentence
+
+
+def test_sentence_and_table_round_alike(results):
+    found = compared_with_twins("cuts")
+    table = found.table.copy()
+    table.loc["stability", ["data", "twins"]] = 0.98, 0.7051  # 0.705 would be rounded to 0.70
+    section = evidence_section(replace(results, evidence=replace(found, table=table)))
+    assert "in twins 0.71" in section["sentences"][0]
+    assert section["tables"][0]["rows"][0][2]["text"] == "0.71"
 
 
 def test_no_verdict_without_comparison_and_for_small_clusters(results):
@@ -152,7 +181,18 @@ def test_clusters_have_intervals_of_their_certainty(results):
 def test_a_view_counts_most_only_where_intervals_part(results):
     names = results.views.names
     value = np.array([0.4, 0.3, 0.2, 0.1])
-    for half, said in ((0.01, f"{names[0]} counts most"), (0.2, "no view clearly counts most")):
+    largest = "has the largest weight"
+    for half, said in ((0.01, f"{names[0]} {largest}"), (0.2, f"no view clearly {largest}")):
         table = pd.DataFrame({"value": value, "low": value - half, "high": value + half}, index=names)
         told = summarize(replace(results, uncertainty=Uncertainty(table, table)))
         assert any(said in sentence for sentence in told["in_short"])
+
+
+def test_views_of_nearly_the_same_weight_are_not_ranked(results):
+    names = results.views.names
+    value = np.array([0.26, 0.25, 0.25, 0.24])
+    table = pd.DataFrame({"value": value, "low": value, "high": value}, index=names)
+    model = copy.copy(results.model)
+    model.view_weights_ = value
+    told = summarize(replace(results, model=model, uncertainty=Uncertainty(table, table)))
+    assert any(sentence.startswith("All views have nearly the same weight") for sentence in told["in_short"])

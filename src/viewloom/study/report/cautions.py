@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from viewloom.study.report.evidence import cluster_words, evidence_sentence, jud
 from viewloom.study.report.findings import Findings, clusters_of
 from viewloom.study.report.privacy import plain
 from viewloom.study.report.sentences import AMBIGUOUS, counted, joined, percent
-from viewloom.study.report.testing import explanation_caution
+from viewloom.study.report.testing import explained, explaining, explanation_caution
 
 if TYPE_CHECKING:
     from viewloom.study.results import Results
@@ -23,7 +23,6 @@ DOMINANT = 0.9  # weight of a single view
 SMALL = 0.05  # share of subjects
 OFTEN_MISSING = 0.2  # share of subjects who lack a view
 UNEVEN = 0.2  # Cramer's V of clusters and lacking a view
-CONFOUNDED = {"numeric": 0.06, "categorical": 0.2}  # effect of a covariate that is worth a warning
 MANY_AMBIGUOUS = 0.2
 FEW_EACH = 20  # subjects per cluster, on average
 AGREEMENT = 0.6  # mean ARI of refits
@@ -33,6 +32,17 @@ def cautions(results: Results, found: Findings) -> list[dict[str, str]]:
     """Headings and sentences of the checks that found a problem, the most serious first."""
     checked = ((heading, check(results, found)) for heading, check in CHECKS.items())
     return [{"heading": heading, "text": text} for heading, text in checked if text]
+
+
+def cautions_sentence(found: Sequence[Mapping[str, str]]) -> list[str]:
+    """The headings of cautions in one sentence of the summary; none without cautions beside the verdict.
+
+    >>> cautions_sentence([{"heading": "Small clusters"}, {"heading": "Few subjects"}])
+    ['Cautions: small clusters; few subjects.']
+    """
+    named = [one["heading"] for one in found if one["heading"] not in VERDICTS]
+    headings = [f"{heading[0].lower()}{heading[1:]}" for heading in named]
+    return [f"Cautions: {'; '.join(headings)}."] if headings else []
 
 
 def _not_converged(results: Results, found: Findings) -> str | None:
@@ -57,9 +67,11 @@ def _dominated(results: Results, found: Findings) -> str | None:
 
 
 def _site(results: Results, found: Findings) -> str | None:
-    site = results.roles.site
+    """By all features, also where the site is a correlate of one, so that its p is not valid elsewhere."""
+    site, table = results.roles.site, explained(results, found).table
     exact, shown = (
-        table.assign(variable=table["variable"].map(plain)) for table in (found.compared, found.associations)
+        one.assign(variable=one["variable"].map(plain))
+        for one in (table[table["what"] == "variable"], found.associations)
     )
     return None if site is None else site_warning(exact, [plain(site)], shown)
 
@@ -136,14 +148,10 @@ def _number(results: Results, found: Findings) -> str | None:
 
 
 def _confounded(results: Results, found: Findings) -> str | None:
-    table = found.compared
-    bound = table["kind"].map(CONFOUNDED)
-    mixed = table[
-        table["variable"].isin(results.roles.covariates) & table["significant"] & (table["effect"] > bound)
-    ]
-    if mixed.empty:
+    mixed = [name for name in explaining(results, found)["variable"] if name in results.roles.covariates]
+    if not mixed:
         return None
-    names = joined(plain(name) for name in mixed["variable"])
+    names = joined(map(plain, mixed))
     return (
         f"The clusters differ in {names}. They may reflect {names} rather than disease: compare matched "
         "subjects, or remove the effect (residualise in study.toml)."
@@ -206,7 +214,7 @@ def _stability_unknown(results: Results, found: Findings) -> str | None:
 
 CHECKS = {
     "No convergence": _not_converged,
-    "A continuum, not clusters": _continuum,
+    "No clearly distinct clusters": _continuum,
     "Not reproducible": _not_reproducible,
     "Clusters not assessed": _not_assessed,
     "Clusters associated with site": _site,
@@ -222,6 +230,7 @@ CHECKS = {
     "Missing views": _missing,
     "Missing views differ between clusters": _uneven,
 }
+VERDICTS = {"No clearly distinct clusters", "Not reproducible", "Clusters not assessed"}
 LIMITS = (
     "A clustering method returns the requested number of clusters for any data. Evidence for clusters is "
     "their stability, and their replication in other data.",

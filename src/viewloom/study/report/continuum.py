@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from viewloom.clinical.release import significant
 from viewloom.evaluation.continuum import ConsensusAxis, consensus_axis
 from viewloom.evaluation.selection.evidence import CLUSTERS
 from viewloom.study.report.evidence import judged
@@ -79,15 +78,15 @@ def _table(results: Results, axis: ConsensusAxis) -> Table:
         named = table["feature"].isin(views.feature_names[name][common])
         far = table[named & (table["loading"].abs() >= LEAST_LOADING)][:MOST_LOADINGS]
         shown = zip(feature_names(far["feature"], 60), far["loading"], strict=True)
-        rows += [[text(feature), text(plain(name)), number(significant(value))] for feature, value in shown]
+        rows += [[text(feature), text(plain(name)), number(value)] for feature, value in shown]
     columns = [("feature", 0), ("view", 0), ("loading", 1)]
     return table_of("loadings", "Features along the continuum", LOADINGS, columns, rows)
 
 
 ABOUT = (
-    "The subjects vary along a continuum. Its leading axis is the first component that all views share "
-    "(multiple factor analysis with the view weights). A position along it describes a subject better than a "
-    "cluster; positions of the subjects are given by viewloom.inspection.consensus_axis."
+    "Where clusters are not clearly distinct, positions along a continuum describe subjects without cuts. "
+    "The leading axis is the first component that all views share (multiple factor analysis with the view "
+    "weights); positions of the subjects are given by viewloom.inspection.consensus_axis."
 )
 LOADINGS = (
     "Correlation of features with the position along the axis, the largest of each view. Features with "

@@ -32,20 +32,34 @@ def design_section(results: Results, precision: Mapping[str, Precision]) -> dict
 
 
 def shown_severity(found: SeverityShare, precision: Mapping[str, Precision]) -> dict[str, float]:
-    """Eta squared of the measures of severity; not of those whose mean is hidden in a cluster."""
-    exact = {name for name, known in precision.items() if known.exact}
+    """Eta squared of the measures of severity; not of those whose mean, or number of values, is hidden."""
+    exact = {name for name, known in precision.items() if known.exact and known.counted}
     return {name: value for name, value in found.clinical.items() if name in exact}
 
 
 def severity_sentence(found: SeverityShare) -> str:
     """How much of the clustering is severity, in words."""
-    if not np.isfinite(found.share):
+    scores = {name: value for name, value in found.clinical.items() if np.isfinite(value)}
+    if not scores and not np.isfinite(found.features):
         return "How much of the clustering is severity is unknown: no score or feature measures it."
-    parts = [f"{percent(value)} of the variance of {plain(name)}" for name, value in _shares(found)]
-    return (
-        f"{severity_word(found.share).capitalize()} of the clustering is severity: clusters explain "
-        f"{joined(parts)}."
-    )
+    return " ".join([_by_scores(scores), *_by_features(found.features)])
+
+
+def _by_scores(scores: Mapping[str, float]) -> str:
+    """The word follows from scores alone: features may differ for any reason."""
+    if not scores:
+        return "No clinical score tells how much of the clustering is severity."
+    word = severity_word(max(scores.values())).capitalize()
+    parts = [f"{percent(value)} of the variance of {plain(name)}" for name, value in scores.items()]
+    return f"{word} of the clustering is severity: clusters explain {joined(parts)}."
+
+
+def _by_features(share: float) -> Iterator[str]:
+    if np.isfinite(share):
+        yield (
+            f"Clusters explain {percent(share)} of the variance of the mean of the features, which is "
+            "severity or whatever else most features share."
+        )
 
 
 def _shares(found: SeverityShare) -> Iterator[tuple[str, float]]:
@@ -218,7 +232,8 @@ AGAIN = (
 )
 SEVERITY = (
     "Eta squared is the share of the variance that lies between clusters: half or more of it is called "
-    "much, a tenth or more part, less little. The mean of the features is that of all features but "
+    "much, a tenth or more part, less little, by the score of which most is explained. The mean of the "
+    "features is that of all features but "
     "genotypes, before severity is removed, each with the sign by which it differs from controls, or else "
     "that of the first common component."
 )

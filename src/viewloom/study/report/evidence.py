@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from viewloom.clinical.release import significant
-from viewloom.evaluation.selection.evidence import CLUSTERS, CUTS, UNSTABLE, ClusterEvidence
+from viewloom.evaluation.selection.evidence import (
+    CLUSTERS,
+    CUTS,
+    LEAST_GAP,
+    LEVEL,
+    UNSTABLE,
+    ClusterEvidence,
+    least_z,
+)
 from viewloom.study.report.table_cells import Table, number, table_of, text
 
 if TYPE_CHECKING:
@@ -18,7 +25,7 @@ STABLE, DOUBTFUL = 0.75, 0.6
 NOT_ASSESSED = "not assessed"
 HEADLINES = {
     CLUSTERS: "The data show clusters",
-    CUTS: "Reproducible cuts through a continuum, not distinct clusters",
+    CUTS: "Reproducible cuts through a continuum, not clearly distinct clusters",
     UNSTABLE: "The clusters are not reproducible",
     None: "Whether there are clusters was not assessed",
 }
@@ -73,7 +80,15 @@ def _reason(found: ClusterEvidence, verdict: str) -> str:
     data, twins = found.table["data"], found.table["twins"]
     stable = f"agreement of subsamples {data['stability']:.2f}, in twins {twins['stability']:.2f}"
     loss = f"loss {data['loss']:.2f}, in twins {twins['loss']:.2f}"
-    return BECAUSE[verdict].format(stable=stable, loss=loss)
+    tight = _tightness(found) if verdict == CUTS else ""
+    return BECAUSE[verdict].format(stable=stable, tight=tight, loss=loss)
+
+
+def _tightness(found: ClusterEvidence) -> str:
+    """How tight cuts are beside those of twins, as far as the numbers show it."""
+    if found.table["z"]["loss"] > least_z(found.n_twins, LEVEL):
+        return TIGHTER if found.gap <= LEAST_GAP else NO_MORE_STABLE
+    return AS_TIGHT.format("nearly as" if found.gap > 0.0 else "at least as")
 
 
 def evidence_section(results: Results) -> dict[str, Any] | None:
@@ -93,7 +108,7 @@ def evidence_section(results: Results) -> dict[str, Any] | None:
 def _table(results: Results) -> Table:
     assert results.evidence is not None
     rows = [
-        [text(MEASURES[str(name)]), *(number(significant(value)) for value in row)]
+        [text(MEASURES[str(name)]), *(number(value) for value in row[:-1]), number(row[-1], 1)]
         for name, row in zip(results.evidence.table.index, results.evidence.table.to_numpy(), strict=True)
     ]
     columns = [("measure", 0), ("these data", 1), ("twins, mean", 1), ("twins, SD", 1), ("z", 1)]
@@ -112,12 +127,23 @@ BECAUSE = {
         "same distributions and correlations and no clusters ({loss})."
     ),
     CUTS: (
-        "the same groups are found again in subsamples ({stable}), but data with the same distributions and "
-        "correlations and no clusters can be cut into groups that are nearly as tight ({loss}). Where the "
-        "cuts lie is a convention; use positions along the continuum."
+        "similar groups are found again in subsamples ({stable}), {tight} ({loss}). Where the cuts lie "
+        "may be a convention: consider positions along the continuum."
     ),
     UNSTABLE: "subsamples of the subjects give other groups ({stable}; {loss}). Do not interpret them.",
 }
+AS_TIGHT = (
+    "but data with the same distributions and correlations and no clusters can be cut into groups that are "
+    "{} tight"
+)
+TIGHTER = (
+    "and are tighter than groups cut from data with the same distributions and correlations and no clusters, "
+    f"but by less than {LEAST_GAP}, which some continua reach as well: it is open whether they are distinct"
+)
+NO_MORE_STABLE = (
+    "but so are groups cut from data with the same distributions and correlations and no clusters, though "
+    "these are less tight"
+)
 ABOUT = (
     "Twins are {} simulated data sets with the distribution of every feature, all correlations within and "
     "between views and the missing views of these data, and no clusters. They were clustered in the same way."

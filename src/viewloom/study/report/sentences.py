@@ -30,6 +30,7 @@ SAMENESS = (  # ARI of two clusterings
     (-np.inf, "substantially different"),
 )
 MOST_NAMED = 6  # variables or views that a sentence names
+NEARLY_EQUAL = 0.1  # range of view weights, relative to equal ones
 NO_AGREEMENT = 0.01  # lower end of the interval of a view that may share nothing with the others
 AMBIGUOUS = 0.6  # largest membership below which a subject is ambiguous
 
@@ -114,14 +115,17 @@ def _sizes(sizes: Sequence[Shown], min_cell: int) -> str:
     ' of 50 and 20 subjects'
     >>> _sizes([Known(50), Hidden("≥", 11), Hidden("<", 11)], 11)
     ' (50 subjects, and 2 sizes that are not shown, since one is below 11)'
+    >>> _sizes([Hidden("≥", 11), Hidden("<", 11), Hidden("<", 11)], 11)
+    ' (sizes are not shown, since 2 are below 11)'
     """
-    known = joined(str(size) for size in sizes if isinstance(size, Known))
+    known = [str(size) for size in sizes if isinstance(size, Known)]
     hidden = [size for size in sizes if isinstance(size, Hidden)]
     if not hidden:
-        return f" of {known} subjects"
+        return f" of {joined(known)} subjects"
     small = sum(size.sign == "<" for size in hidden)
     why = f"not shown, since {'one is' if small == 1 else f'{small} are'} below {min_cell}"
-    return f" ({known} subjects, and {len(hidden)} sizes that are {why})" if known else f" (sizes are {why})"
+    rest = f"{len(hidden)} sizes that are {why}"
+    return f" ({joined(known)} subjects, and {rest})" if known else f" (sizes are {why})"
 
 
 def _counts(results: Results, found: Findings) -> str:
@@ -142,6 +146,8 @@ def _weights(results: Results) -> str:
     equal = percent(1 / len(weights))
     if np.ptp(weights) < 0.01:
         return f"All views have the same weight ({equal} each)."
+    if np.ptp(weights) < NEARLY_EQUAL / len(weights):
+        return f"All views have nearly the same weight ({_shares(weights)})."
     if results.uncertainty is None or results.uncertainty.weights.isna().to_numpy().any():
         return f"View weights: {_shares(weights)}; equal weights would be {equal} each."
     known = results.uncertainty.weights
@@ -151,7 +157,9 @@ def _weights(results: Results) -> str:
     )
     most = results.uncertainty.largest_weight()
     conclusion = (
-        f"{plain(most)} counts most" if most else "the intervals overlap, so no view clearly counts most"
+        f"{plain(most)} has the largest weight"
+        if most
+        else "the intervals overlap, so no view clearly has the largest weight"
     )
     return f"View weights, with 95% intervals: {listed}; {conclusion}. Equal weights would be {equal} each."
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from viewloom.study.cluster_names import placeholders, resolved
 from viewloom.study.report.captions import captions
-from viewloom.study.report.cautions import LIMITS, cautions
+from viewloom.study.report.cautions import LIMITS, cautions, cautions_sentence
 from viewloom.study.report.cluster_cards import cluster_cards
 from viewloom.study.report.continuum import continuum_section
 from viewloom.study.report.design import design_section
@@ -62,8 +62,9 @@ def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, An
     settings = without_subjects(results.settings)
     unnamed = {**settings.get("cluster", {}), "names": placeholders(results.model.n_clusters)}
     results = replace(results, settings={**settings, "cluster": unnamed})
-    testing = testing_section(results, found)
+    testing, warned = testing_section(results, found), cautions(results, found)
     told = [*sourced(results, found), *(("tables", text) for text in followup_sentences(results))]
+    told[2:2] = [("cautions", sentence) for sentence in cautions_sentence(warned)]  # after the verdict
     return {
         "cluster_names": names,
         "title": plain(results.name),
@@ -76,7 +77,7 @@ def unnamed_summary(results: Results, *, subjects: bool = False) -> dict[str, An
         "design": design_section(results, found.precision),
         "testing": testing,
         "clusters": cluster_cards(results, found),
-        "cautions": cautions(results, found),
+        "cautions": warned,
         "limits": list(LIMITS),
         "figures": captions(results, found),
         "tables": tables(results, found),

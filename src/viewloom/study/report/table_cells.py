@@ -12,6 +12,7 @@ from viewloom.clinical.release import P, PClass, rounded, rounded_p
 from viewloom.clinical.shown import ABOUT
 
 A_SMALL = "a small number"
+HIDDEN = str(Hidden("", 0))
 Cell = dict[str, Any]
 Table = dict[str, Any]
 
@@ -42,7 +43,9 @@ def _legend(texts: Sequence[str]) -> str | None:
     rough = any(text.startswith(ABOUT) for text in texts)
     others = sorted(set(texts) - set(small) - {text for text in texts if text.startswith(ABOUT)})
     parts = [f"{text}: a small number." for text in small]
-    parts += [f"{' or '.join(others)}: not shown, since {A_SMALL} could be derived from it."] * bool(others)
+    why = f"not shown, since {A_SMALL} could be derived from it"
+    parts += [f"{' or '.join(sorted(set(others) - {HIDDEN}))}: {why}."] * bool(set(others) - {HIDDEN})
+    parts += [f"{HIDDEN}: {why}, or since there are few subjects or values."] * (HIDDEN in others)
     parts += [f"About: rounded, since {A_SMALL} could be derived from it."] * rough
     return " ".join(parts) or None
 

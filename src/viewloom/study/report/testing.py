@@ -16,7 +16,7 @@ from viewloom.clinical import (
     explanations,
     used_for_clustering,
 )
-from viewloom.clinical.published import small_groups
+from viewloom.clinical.published import published_explanations, small_groups
 from viewloom.clinical.variables import variable_of
 from viewloom.study.held_out import ALPHA, HeldOutTests
 from viewloom.study.report.adjusted import Part, adjusted_part, hazards_part
@@ -45,7 +45,8 @@ class Explained:
     Attributes
     ----------
     table : DataFrame
-        Of `clinical.explanations`: the site, covariates, technical columns and missing views.
+        Of `clinical.explanations`: the site, covariates, technical columns and missing views. Without
+        intervals that must not be shown.
     hidden : set of str
         Variables of which a cluster has few values, or few subjects with some category.
     lacking : list of str
@@ -76,7 +77,8 @@ def testing_section(results: Results, found: Findings) -> dict[str, Any]:
     if hidden or lacking:
         names = joined([*sorted(map(plain, hidden)), *(f"who lacks {plain(name)}" for name in lacking)])
         sentences.append(
-            f"Not shown in these tables, since a group has fewer than {results.min_cell} subjects: {names}."
+            f"Not shown in these tables, since a group has fewer than {results.min_cell} subjects: {names}. "
+            "Cautions name those that explain the clusters."
         )
     return {
         "sentences": sentences,
@@ -136,7 +138,7 @@ def _count(n: int) -> str:
 def explained(results: Results, found: Findings) -> Explained:
     """Other variables that may explain the clusters, and which of them must not be shown."""
     if found not in _EXPLAINED:
-        table = _explanations(results)
+        table = published_explanations(_explanations(results), len(results.views))
         _EXPLAINED[found] = Explained(table, hidden_variables(results), hidden_views(results))
     return _EXPLAINED[found]
 
@@ -154,16 +156,19 @@ def _explanations(results: Results) -> pd.DataFrame:
 
 def explanation_caution(results: Results, found: Findings) -> str | None:
     """A caution on variables that explain the clusters, beyond those that other cautions name."""
-    others, tested = explained(results, found), found.associations
-    named = {results.roles.site, *results.roles.covariates} & set(
-        tested.loc[tested["significant"], "variable"]
-    )
-    table = others.table
-    rows = table[(table["what"] == "variable") & ~table["variable"].isin([*named, *others.hidden])]
-    sentences = explanation_sentences(rows.assign(variable=rows["variable"].map(plain)))
-    if not sentences:
-        return None
-    return " ".join([*sentences, "They may reflect this rather than disease."])
+    rows, hidden = explaining(results, found), explained(results, found).hidden
+    rows = rows[~rows["variable"].isin([results.roles.site, *results.roles.covariates])]
+    secret = rows["variable"].isin(hidden)
+    shown = rows[~secret]
+    sentences = explanation_sentences(shown.assign(variable=shown["variable"].map(plain)))
+    sentences += [f"The clusters follow {plain(name)}." for name in rows.loc[secret, "variable"]]
+    return " ".join([*sentences, "They may reflect this rather than disease."]) if sentences else None
+
+
+def explaining(results: Results, found: Findings) -> pd.DataFrame:
+    """Rows of variables that explain the clusters in part, also of those whose numbers are hidden."""
+    table = explained(results, found).table
+    return table[(table["what"] == "variable") & table["explains"].astype(bool)]
 
 
 def _explained(others: Explained) -> Part:
