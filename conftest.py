@@ -1,5 +1,6 @@
 """Fixtures of tests and of the examples in docstrings."""
 
+import gc
 import os
 import sys
 
@@ -8,6 +9,13 @@ import pytest
 # Tests run side by side, and some call libraries that do not limit themselves. Set before numpy is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")  # examples draw figures; no window is opened
+
+
+def pytest_collection_finish():
+    """The search for garbage, a tenth of all time otherwise, passes over what was there before any test."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,10 +1,13 @@
 """A small study, and its files on disk."""
 
 import shutil
+from contextlib import contextmanager
 from functools import cache
 from tempfile import TemporaryDirectory
 
-from viewloom.study import write_example
+import pytest
+
+from viewloom.study import report, write_example
 
 STUDY = """
 [study]
@@ -49,3 +52,11 @@ def _example(**settings):
 def in_name_only(results, subjects):
     """The content of a report that only has a title, for tests that do not read it."""
     return {"title": results.name, "cluster_names": results.cluster_names}
+
+
+@contextmanager
+def without_figures():
+    """Leave out the figures of reports, half the time of a short run, in tests that do not look at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "inline_figures", lambda parts, names: dict.fromkeys(parts, ""))
+        yield

@@ -354,6 +354,8 @@ class TestFormat:
     def test_a_study_is_drafted_checked_fitted_and_predicted(self, folder, tmp_path):
         pytest.importorskip("jinja2")
         pytest.importorskip("matplotlib")
+        from small import without_figures
+
         from viewloom import runs, study
         from viewloom.study.cohort import input_hashes
         from viewloom.study.drafting.draft import draft
@@ -365,7 +367,8 @@ class TestFormat:
         assert described.views["rna"].format == "npz"
         assert study.check(described).problems == []
         assert set(input_hashes(described)) == {"rna.npz", "mri.csv"}
-        results = runs.run_study(described, tmp_path / "run")
+        with without_figures():
+            results = runs.run_study(described, tmp_path / "run")
         assert set(results.model.view_names_) == {"rna", "mri"}
         found = runs.predict(tmp_path / "run", described)
         assert (found["label"].to_numpy() == results.model.labels_).all()

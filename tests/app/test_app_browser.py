@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -99,14 +99,12 @@ class Screen:
 def screen(tmp_path_factory):
     """An empty folder, a server in it, and a browser."""
     root = tmp_path_factory.mktemp("my studies")
-    page = Page(root)
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser, closing(Page(root)) as page:
         browser.set_script_timeout(PATIENCE)
         browser.set_page_load_timeout(PATIENCE)
         found = Screen(browser, page)
         found.root = root
         yield found
-    page.close()
 
 
 def opened_from_a_file(screen, folder):

@@ -179,6 +179,15 @@ class TestStatistics:
         secret = np.array([[False, True, True], [False, True, True]])
         assert precision(counts, secret, floor=0).effect is None
 
+    def test_the_class_of_a_p_value_is_hidden_where_it_tells_a_count(self):
+        """Of the eleven tables that the totals allow, too few have a p-value of the same class."""
+        counts = np.array([[20, 19, 10], [24, 18, 20]])
+        table = _Hidden(counts, np.array([[1, 0, 1], [1, 0, 1]], dtype=bool), 11, 11, 2)
+        assert len(np.unique(table.others, axis=0)) == len(table.others) == 11
+        assert table.is_safe(None, None, classes=False)
+        assert not table.is_safe(None, None, classes=True)
+        assert not precision(counts, table.secret).classes
+
     def test_other_tables_have_the_same_totals_and_bounds(self):
         counts = np.array([[12, 31, 45], [52, 25, 6], [74, 70, 30]])
         secret = hidden(counts)

@@ -174,7 +174,10 @@ BOMBS = {  # name of a file -> what it has, and what is told
     ),
     "bytecode.rds": (of_r(integers(21, 2**31 - 1, 254, 0)), "is damaged, or has objects that are not read"),
     "count.rds": (b"A\n2\n0\n0\n14\n2147483647\n1\n", "is damaged, or has objects that are not read"),
-    "text.rds": (of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)), r"has no data frame or matrix \(list\)"),
+    "text.rds": (
+        of_r(texts_of_r(*[b"a"] * 100_000, b"b" * 100_000)),
+        r"has no data frame or matrix \(list\)",
+    ),
     "times.rds": (
         of_r(
             integers(14 | 0x300, 1), struct.pack(">d", 1),

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from small import write_small
+from small import without_figures, write_small
 from typer.testing import CliRunner
 
 from viewloom.cli.commands import app
@@ -224,7 +224,8 @@ def test_what_tells_of_subjects_is_private_from_its_first_byte(tmp_path, monkeyp
     try:
         monkeypatch.setattr(os, "open", watched)
         arguments = ["fit", str(study), "-o", str(tmp_path / "run"), "--subjects", "--jobs", "1", "-q"]
-        said = CliRunner().invoke(app, arguments)
+        with without_figures():
+            said = CliRunner().invoke(app, arguments)
     finally:
         os.umask(old)
     assert said.exit_code == 0, said.output

@@ -308,7 +308,7 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Small cohorts, one method and one setting."""
+    """Small cohorts, and every method and command with one setting."""
     pytest.importorskip("bed_reader")
     monkeypatch.setattr(example, "write_example", partial(example.write_example, sizes=(12, 16, 24)))
     monkeypatch.setattr("viewloom.cli.demo.adni_like", partial(adni_like, 10, 10, 10))
@@ -316,6 +316,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(example, "STUDY", text)
     monkeypatch.setattr(stages.comparison, "method_names", lambda views: ["k-means"])
     monkeypatch.setattr(stages.comparison, "PAPER_GRID", {"lam": [10.0]})
+    methods = {stages.comparison._shown_name(method.name): method for method in stages.comparison.METHODS}
+    monkeypatch.setattr(stages.comparison, "METHODS", list(methods.values()))  # one row of each grid
     monkeypatch.setattr(cli, "GRID", {"lam": [10.0]})
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small import write_small
+from small import without_figures, write_small
 from typer.testing import CliRunner
 
 import viewloom
@@ -579,7 +579,8 @@ def test_the_owner_reads_exact_counts_and_the_report_does_not(tmp_path):
     exact = "view 'vbm': 5 subjects without any value left out"
     assert exact in " ".join(CliRunner().invoke(app, ["check", str(folder / "study.toml")]).output.split())
     arguments = ["fit", str(folder / "study.toml"), "-o", str(tmp_path / "run"), "--json", "--jobs", "1"]
-    run = CliRunner().invoke(app, arguments)
+    with without_figures():
+        run = CliRunner().invoke(app, arguments)
     assert exact in json.loads(run.stdout)["notes"]
     assert exact not in json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())["summary"]

@@ -113,7 +113,7 @@ class _Hidden:
         if agreement is not None:
             agrees &= self._same(_adjusted_rand, agreement) & self._same(_mutual_information, agreement)
         if classes:
-            agrees &= self._same(self._classes, 0)
+            agrees &= self._same_class
         found = self.others[agrees]
         return all(self._keeps(found, *at) for at in map(tuple, np.argwhere(self.secret).tolist()))
 
@@ -134,7 +134,7 @@ class _Hidden:
 
     @cached_property
     def others(self) -> Array:
-        """Tables with the same totals and shown counts, found by random walks along exchanges."""
+        """Different tables with the same totals and shown counts, found by random walks along exchanges."""
         rng = np.random.default_rng(0)
         moves = _exchanges(self.secret, rng)
         if not len(moves):
@@ -149,7 +149,14 @@ class _Hidden:
             fine = ((new >= low) & (new <= high)).all(axis=(1, 2))
             at = np.where(fine[:, None, None], new, at)
             seen.append(at)
-        return np.concatenate(seen)
+        tables = np.concatenate(seen)
+        marks = rng.integers(1 << 62, size=self.counts.size)
+        _, first = np.unique(tables.reshape(len(tables), -1) @ marks, return_index=True)  # modulo 2**64
+        return tables[first]
+
+    @cached_property
+    def _same_class(self) -> Array:
+        return self._same(self._classes, 0)
 
     def _same(self, statistic: Callable[[Array], Array], decimals: int) -> Array:
         """Which of the other tables have the same statistic, as it is shown."""

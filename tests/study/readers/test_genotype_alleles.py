@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from noted import texts
 from numpy.testing import assert_allclose, assert_array_equal
+from small import without_figures
 
 from viewloom.runs import predict, run_study
 from viewloom.study.config.toml import read_study
@@ -265,7 +266,8 @@ class TestStudy:
         study = read_study(folder / "study.toml")
         assert [path.name for path in study.views["snp"].paths] == ["chr1.vcf", "chr2.vcf"]
         assert study.plan["genotypes"] == ["snp"]
-        run_study(study, folder / "run")
+        with without_figures():
+            run_study(study, folder / "run")
         return folder, values
 
     def test_new_subjects_of_another_notation(self, run, tmp_path):

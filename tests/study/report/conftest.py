@@ -2,13 +2,14 @@
 
 import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import viewloom as vl
-from viewloom.evaluation.inspection import view_contributions
+from viewloom.evaluation.inspection import view_agreement, view_contributions
 from viewloom.evaluation.selection import ClusterEvidence, ClusterNumber
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.study.check import Check
@@ -32,6 +33,7 @@ HOSTILE = [
     "two\nlines\x00\t",
     " ",
 ]
+FEWER = partial(view_agreement, n_resamples=20)
 ROLES = Roles("diagnosis", "site", ["age", "sex"], ["mmse", "apoe"], ("conversion_time", "conversion_event"))
 
 
@@ -120,12 +122,13 @@ def contributions(results):
 
 @pytest.fixture
 def _once(contributions, monkeypatch):
-    """Contributions of views take time and say nothing about what these tests change."""
+    """Contributions and agreement of views take time and say nothing about what these tests change."""
 
     def same(model):
         return replace(contributions, labels=model.labels_)
 
     monkeypatch.setattr("viewloom.study.report.findings.view_contributions", same)
+    monkeypatch.setattr("viewloom.study.report.findings.view_agreement", FEWER)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from study.report.conftest import compared_with_twins
+from study.report.conftest import FEWER, compared_with_twins
 
 import viewloom as vl
 from viewloom.evaluation.inspection import view_contributions
@@ -26,10 +26,11 @@ VERDICTS = ("clusters", "cuts", "not reproducible")
 
 @pytest.fixture(scope="module", autouse=True)
 def _once(results):
-    """Contributions of views take time and say nothing about what these tests change."""
+    """Contributions and agreement of views take time and say nothing about what these tests change."""
     same = view_contributions(results.model)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("viewloom.study.report.findings.view_contributions", lambda model: same)
+        patch.setattr("viewloom.study.report.findings.view_agreement", FEWER)
         yield
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -71,6 +71,11 @@ def _one_view(path: Path, files: Sequence[Path], **part: Any) -> list[dict[str, 
     return [{}]
 
 
+@cache
+def _parameters(read: Callable[..., pd.DataFrame]) -> Mapping[str, Parameter]:
+    return signature(read).parameters
+
+
 @dataclass(frozen=True)
 class Format:
     """A file format of studies, an entry of `viewloom.study.readers.FORMATS`.
@@ -135,7 +140,7 @@ class Format:
     @property
     def options(self) -> dict[str, Parameter]:
         """Parameters of the reader, the path among them."""
-        return dict(signature(self.read).parameters)
+        return dict(_parameters(self.read))
 
     def own_options(self, known: Collection[str]) -> dict[str, Any]:
         """Types of the options that are keys of study.toml and not among the known ones."""
