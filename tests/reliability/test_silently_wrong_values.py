@@ -299,6 +299,9 @@ def test_check_lists_the_columns_of_participants(tmp_path):
     assert (age["type"], age["missing"], age["step"]) == ("numbers", 0, 0.1)
     beyond = (np.sort(AGES) < age["lowest"]).sum(), (age["highest"] < AGES).sum()
     assert min(beyond) >= 10
+    computed = [f"{x}" for x in AGES + 1e-13 * (np.arange(N) % 3)]
+    table = studies.check(write(tmp_path, "covariate", right(computed))).covariates
+    assert table.loc["target", "step"] == 0.1
     cells = ["F"] * 4 + ["M"] * 26
     rare = studies.check(write(tmp_path, "covariate", Damage(cells, (), "", AGES))).covariates
     assert rare.loc["target", "levels"] == "F (<11), M (≥11)"

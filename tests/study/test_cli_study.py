@@ -249,6 +249,13 @@ def test_an_interrupted_fit_says_how_to_go_on(folder, fast, monkeypatch):
     assert not (folder / "study-results").exists()
 
 
+def test_too_few_twins_are_refused_before_anything_is_read(folder):
+    result = run("fit", folder / "study.toml", "--twins", 2)
+    assert result.exit_code == 2
+    assert "give 0 for none, or 3 or more" in " ".join(result.stderr.replace("│", " ").split())
+    assert not (folder / "study-results").exists()
+
+
 def test_predictions_do_not_replace_the_data(folder):
     before = files(folder)
     result = run("predict", folder, folder / "study.toml", "--output", folder / "vbm.csv")

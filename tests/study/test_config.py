@@ -321,6 +321,7 @@ class TestMistakes:
                 "13: preparation.new_sites: 'adapt' needs harmonise = 'combat' and harmonise_on = 'controls'",
             ),
             (MRI + "[model]\nscale = { mir = 'unit' }", "model.scale.mir: there is no such view"),
+            (MRI + "[report]\ntwins = 2", "report.twins: give 0 for none, or 3 or more"),
             (MRI + "[model]\nscale = 'max'", "model.scale: must be one of 'auto', 'standard', 'centre'"),
             (MRI + PEOPLE + "survival = { time = 'a' }", "line 12: participants.survival.event: is missing."),
         ],

@@ -50,6 +50,15 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only.")]
 
 
+def _enough_twins(count: int | None) -> int | None:
+    if count:
+        from viewloom.study.config.schema import twins_problem
+
+        if problem := twins_problem(count):
+            raise typer.BadParameter(problem)
+    return count
+
+
 def simulate(
     folder: Annotated[
         Path,
@@ -215,7 +224,9 @@ def fit(
     twins: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Data sets without clusters to compare with, instead of those of the study."
+            min=0,
+            callback=_enough_twins,
+            help="Data sets without clusters to compare with, instead of those of the study.",
         ),
     ] = None,
     resume: Resume = False,

@@ -27,6 +27,7 @@ FAMILIES = (  # spellings of one level; numbers are not among them
     {"pos", "positive", "positiv"},
     {"neg", "negative", "negativ"},
 )
+ROUNDING = 1e-9  # of the largest value: smaller differences come from arithmetic
 MOST_LEVELS = 20  # of a text covariate; with more it is likely a date or a name
 CATEGORIES, NUMBERS = "categories", "numbers"
 DIFFERENT = {"levels": "categorical = ['{name}']", "types": "types = {{ '{name}' = 'nominal' }}"}
@@ -214,7 +215,8 @@ def _range(column: pd.Series, min_cell: int) -> dict[str, Any]:
     if share >= 0.5:
         return {}
     lowest, highest = np.quantile(numbers, [share, 1 - share])
-    step = np.diff(np.unique(numbers)).min(initial=np.inf)
+    steps = np.diff(np.unique(numbers))
+    step = steps[steps > ROUNDING * np.abs(numbers).max()].min(initial=np.inf)
     rounded = (
         float(f"{value:.3g}") for value in (lowest, highest, step)
     )  # rounded: not the value of a subject

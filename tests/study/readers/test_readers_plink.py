@@ -97,7 +97,7 @@ class TestBed:
     def test_variants_without_or_with_shared_ids(self, tmp_path):
         bim = "1\t.\t0\t100\tA\tG\n1\t.\t0\t100\tA\tT\n"
         assert read_bed(write(tmp_path, bim=bim)).columns.tolist() == ["1:100_A(/G)", "1:100_A(/T)"]
-        with pytest.raises(StudyError, match="1 variants have the id and alleles of another"):
+        with pytest.raises(StudyError, match="1 variant has the id and alleles of another"):
             read_bed(write(tmp_path, bim="1\trs1\t0\t100\tA\tG\n" * 2))
 
     def test_a_variant_nobody_was_called_for_is_left_out(self, tmp_path):

@@ -628,6 +628,18 @@ class Ids(Block):
     )
 
 
+def twins_problem(count: int) -> str | None:
+    """What is wrong with a number of twins.
+
+    >>> twins_problem(0), twins_problem(2)
+    (None, 'give 0 for none, or 3 or more, to tell how much they differ.')
+    """
+    from viewloom.evaluation.selection.evidence import LEAST_TWINS  # imports all of scikit-learn that is used
+
+    enough = count == 0 or count >= LEAST_TWINS
+    return None if enough else f"give 0 for none, or {LEAST_TWINS} or more, to tell how much they differ."
+
+
 class Report(Block):
     """``[report]``."""
 
@@ -642,6 +654,14 @@ class Report(Block):
         ge=0,
         description="Simulated data sets without clusters to compare with: 10 by default, 0 for none.",
     )
+
+    @field_validator("twins")
+    @classmethod
+    def _enough(cls, value: int | None) -> int | None:
+        problem = None if value is None else twins_problem(value)
+        if problem:
+            raise mistake(problem)
+        return value
 
 
 class Study(Block):

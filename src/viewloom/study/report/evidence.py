@@ -86,8 +86,11 @@ def _reason(found: ClusterEvidence, verdict: str) -> str:
 
 def _tightness(found: ClusterEvidence) -> str:
     """How tight cuts are beside those of twins, as far as the numbers show it."""
-    if found.table["z"]["loss"] > least_z(found.n_twins, LEVEL):
-        return TIGHTER if found.gap <= LEAST_GAP else NO_MORE_STABLE
+    certain, tight = found.table["z"]["loss"] > least_z(found.n_twins, LEVEL), found.gap > LEAST_GAP
+    if certain:
+        return NO_MORE_STABLE if tight else TIGHTER
+    if tight:
+        return UNCERTAIN.format(found.n_twins)
     return AS_TIGHT.format("nearly as" if found.gap > 0.0 else "at least as")
 
 
@@ -139,6 +142,10 @@ AS_TIGHT = (
 TIGHTER = (
     "and are tighter than groups cut from data with the same distributions and correlations and no clusters, "
     f"but by less than {LEAST_GAP}, which some continua reach as well: it is open whether they are distinct"
+)
+UNCERTAIN = (
+    "and are tighter than groups cut from data with the same distributions and correlations and no clusters, "
+    "but these differ so much that {} of them do not show it with certainty: compare with more (--twins)"
 )
 NO_MORE_STABLE = (
     "but so are groups cut from data with the same distributions and correlations and no clusters, though "

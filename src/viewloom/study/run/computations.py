@@ -20,7 +20,7 @@ from viewloom.data.views import Views
 from viewloom.evaluation import comparison, feature_tests, selection
 from viewloom.evaluation.comparison import Comparison
 from viewloom.evaluation.selection.drawing import MOST_SAMPLES
-from viewloom.evaluation.selection.evidence import ClusterEvidence, evidence_units, judge, weighed
+from viewloom.evaluation.selection.evidence import TWINS, ClusterEvidence, evidence_units, judge, weighed
 from viewloom.evaluation.selection.jobs import Checkpoint, Jobs, Record
 from viewloom.evaluation.selection.stability import Stability
 from viewloom.evaluation.uncertainty import Uncertainty, estimates, first_features, gathered
@@ -32,7 +32,6 @@ from viewloom.study.errors import StudyError
 from viewloom.study.run.sampled import MOST_ASSESSED, Assessed, on_this_machine
 
 REFITS, SHARE = 20, 0.8  # number of subsamples for stability, and the share of subjects in each
-TWINS, LEAST_TWINS = 10, 3  # data sets without clusters to compare with, if the study does not say how many
 CHUNK = 10_000  # subjects whose features are standardised at a time
 MOST_PLACED = 40_000  # subjects x features, beyond which features are not permuted
 LINEAR = ("linear", "cosine")  # kernels whose importance is a matrix product
@@ -196,10 +195,6 @@ def evidence(
     count = TWINS if asked is None else asked
     if not count or len(views) < least:
         return None
-    if count < LEAST_TWINS:
-        raise StudyError(
-            f"study.toml: twins of [report] is {count}; give 0 for none, or {LEAST_TWINS} or more."
-        )
     units = evidence_units(model, views, count, int(model.random_state))
     return weighed(list(stages.run("Comparing with twins", judge, units).values()))
 

@@ -120,9 +120,8 @@ def feature_names(rows: pd.DataFrame, path: Path) -> list[str]:
     name = name.where(~name.duplicated(keep=False), whole)
     repeated = int(name.duplicated().sum())
     if repeated:
-        raise StudyError(
-            f"{path.name}: {repeated} variants have the id and alleles of another; remove duplicates."
-        )
+        who = counted(repeated, "variant has", "variants have")
+        raise StudyError(f"{path.name}: {who} the id and alleles of another; remove duplicates.")
     return name.tolist()
 
 
