@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import viewloom as vl
 from viewloom.runtime import threads
 from viewloom.runtime.threads import (
+    DENSE_ROWS,
     SMALL_ROWS,
     one_blas_thread,
     one_openmp_thread,
@@ -126,13 +127,14 @@ def test_openmp_is_limited_in_the_calling_thread_only():
 
 def test_threads_stay_where_they_pay():
     found = {}
-    for n in (SMALL_ROWS, SMALL_ROWS + 1):
+    for n in (SMALL_ROWS, SMALL_ROWS + 1, DENSE_ROWS, DENSE_ROWS + 1):
         for dense in (False, True):
             with threads_for(n, dense=dense):
                 found[n, dense] = {api: set(counts(api).values()) for api in ("blas", "openmp")}
     assert found[SMALL_ROWS, False] == found[SMALL_ROWS, True] == {"blas": {1}, "openmp": {1}}
-    assert found[SMALL_ROWS + 1, False] == {"blas": {1}, "openmp": {2}}
-    assert found[SMALL_ROWS + 1, True] == {"blas": {2}, "openmp": {2}}
+    few = [found[SMALL_ROWS + 1, False], found[DENSE_ROWS, True], found[DENSE_ROWS + 1, False]]
+    assert few == 3 * [{"blas": {1}, "openmp": {2}}]
+    assert found[DENSE_ROWS + 1, True] == {"blas": {2}, "openmp": {2}}
 
 
 ON_OPENMP = """

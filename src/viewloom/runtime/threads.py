@@ -20,6 +20,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 SMALL_ROWS = 3000  # number of samples up to which several threads do not pay off
+DENSE_ROWS = 10_000  # the same for products with n x n matrices, which wait for memory rather than for BLAS
 
 
 class Libraries:
@@ -112,8 +113,8 @@ def threads_for(n: int, *, dense: bool = False) -> AbstractContextManager[None]:
         Number of training samples. Up to `SMALL_ROWS` several threads do not pay off. Beyond it they speed
         up the search for neighbours, which uses OpenMP in scikit-learn.
     dense : bool
-        Whether n x n matrices are stored. Beyond `SMALL_ROWS` several BLAS threads speed up their products.
+        Whether n x n matrices are stored. Beyond `DENSE_ROWS` several BLAS threads speed up their products.
     """
     if n <= SMALL_ROWS:
         return one_thread()
-    return nullcontext() if dense else one_blas_thread()
+    return nullcontext() if dense and n > DENSE_ROWS else one_blas_thread()
