@@ -48,6 +48,7 @@ def addresses(tmp_path_factory, page, hostile_page):
 @pytest.fixture
 def show(browser, addresses):
     """Open a page; afterwards see that it had nothing to complain of and asked nobody for anything."""
+    from selenium.webdriver.support.ui import WebDriverWait
 
     def opened(name="page", width=1200, media="screen", scheme="light"):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -55,6 +56,8 @@ def show(browser, addresses):
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.get(addresses[name])
+        loaded = f"return document.readyState === 'complete' && location.pathname.endsWith('/{name}.html')"
+        WebDriverWait(browser, PATIENCE).until(lambda one: one.execute_script(loaded))
         return browser
 
     yield opened
