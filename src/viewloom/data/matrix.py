@@ -32,6 +32,22 @@ def concatenated(blocks: Sequence[Block]) -> Block:
     return np.hstack(blocks)
 
 
+def placed_rows(X: Any, rows: Any, n: int) -> Any:
+    """Rows of X at their increasing positions among n rows, the others zero; X itself if it has all of them.
+
+    >>> placed_rows(np.array([[1.0], [2.0]]), np.array([0, 2]), 3).tolist()
+    [[1.0], [0.0], [2.0]]
+    """
+    if X.shape[0] == n:
+        return X
+    if sp.issparse(X):
+        put = sp.csr_array((np.ones(len(rows), dtype=X.dtype), (rows, np.arange(len(rows)))), (n, len(rows)))
+        return sp.csr_array(put @ X)
+    block = np.zeros((n, X.shape[1]), dtype=X.dtype)
+    block[rows] = X
+    return block
+
+
 def as_view_table(X: Any, name: str) -> Any:
     """A view as a pandas frame, or as an object that can be converted to an array."""
     if X is None:

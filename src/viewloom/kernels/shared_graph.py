@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from viewloom.data.matrix import concatenated
+from viewloom.data.matrix import concatenated, placed_rows
 from viewloom.kernels.decorrelation import can_be_decorrelated, decorrelation
 from viewloom.kernels.geometry import FEW_ROWS, CrossGeometry, Geometry, GramGeometry
 from viewloom.kernels.graphs import KNN, FittedKNN, scale_both_sides
@@ -309,14 +309,7 @@ class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse", "roo
         shape = (n, len(self.centre))
         if features is None or rows is None:
             return sp.csr_array(shape) if self.sparse else np.zeros(shape)
-        if self.sparse:
-            put = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
-            return sp.csr_array(put @ features)
-        if len(rows) == n:
-            return features
-        block = np.zeros(shape)
-        block[rows] = features
-        return block
+        return placed_rows(features, rows, n)
 
 
 def normalised(W: Any) -> tuple[Any, Array]:

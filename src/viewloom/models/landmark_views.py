@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from viewloom.data.matrix import concatenated
+from viewloom.data.matrix import concatenated, placed_rows
 from viewloom.data.views import Views
 from viewloom.kernels.geometry import Geometry
 from viewloom.kernels.operators import Factored, scaled
@@ -47,23 +47,16 @@ def _features(views: Views, scalers: Sequence[Any]) -> Any:
     """Scaled features of all views (n x d), each of mean squared length one, zero for missing views."""
     return concatenated(
         [
-            _placed(scale_block(scaler, X[rows]), rows, len(views))
+            placed_rows(_unit(scale_block(scaler, X[rows])), rows, len(views))
             for X, scaler, rows in zip(views.blocks, scalers, rows_of_views(views.present), strict=True)
         ]
     )
 
 
-def _placed(X: Any, rows: Any, n: int) -> Any:
+def _unit(X: Any) -> Any:
+    """Features of mean squared length one."""
     length = float(Factored(X).diagonal().mean())
-    X = X * (length**-0.5 if length > 0.0 else 1.0)
-    if X.shape[0] == n:
-        return X
-    if sp.issparse(X):
-        put = sp.csr_array((np.ones(len(rows), dtype=X.dtype), (rows, np.arange(len(rows)))), (n, len(rows)))
-        return put @ X
-    block = np.zeros((n, X.shape[1]), dtype=X.dtype)
-    block[rows] = X
-    return block
+    return X * (length**-0.5 if length > 0.0 else 1.0)
 
 
 def _central(side: Any, cells: Array) -> Array:
