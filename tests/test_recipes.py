@@ -285,7 +285,7 @@ class TestBackend:
     @pytest.fixture(autouse=True)
     def recipe(self, follow, monkeypatch):
         self.module = follow("backend")
-        monkeypatch.setattr(self.module, "cores", lambda: 2)
+        monkeypatch.setattr(self.module, "allowed_threads", lambda: 2)
 
     def test_it_is_as_short_as_promised(self):
         (code,) = re.findall(r"```python\n(.*?)```", RECIPES["backend"], re.DOTALL)

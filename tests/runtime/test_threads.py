@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
@@ -11,15 +12,19 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import viewloom as vl
+from viewloom.models.fitted import PLACED_ROWS
 from viewloom.runtime import threads
 from viewloom.runtime.threads import (
     DENSE_ROWS,
     SMALL_ROWS,
+    allowed_threads,
+    cores,
     one_blas_thread,
     one_openmp_thread,
     one_thread,
     threads_for,
 )
+from viewloom.solver.teams import in_threads
 
 
 def counts(api=None):
@@ -74,6 +79,48 @@ def test_fits_on_landmarks_and_long_predictions_give_threads_back(backend, rows)
     assert set(counts().values()) == {2}
     model.predict({name: np.resize(X, (rows, 20)) for name, X in views.items()})
     assert set(counts().values()) == {2}
+
+
+def test_threads_are_no_more_than_blas_had_and_no_more_than_cores():
+    assert allowed_threads() == min(2, cores())
+    with one_thread():  # a limit of our own
+        assert allowed_threads() == min(2, cores())
+    with threadpool_limits(1):
+        assert allowed_threads() == 1
+    with threadpool_limits(1, user_api="openmp"):
+        assert allowed_threads() == min(2, cores())
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1), (2, 2)])
+def test_a_pool_has_as_many_threads_as_allowed_and_starts_no_other_pool(monkeypatch, limit, expected):
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    meeting = Barrier(expected, timeout=30.0)  # broken if fewer threads come
+
+    def inner(_):
+        assert counts("blas") == dict.fromkeys(counts("blas"), 1)
+        return get_ident()
+
+    def outer(_):
+        meeting.wait()
+        assert set(in_threads(inner, range(3))) == {get_ident()}
+        return get_ident()
+
+    with threadpool_limits(limit):
+        found = set(in_threads(outer, range(4)))
+        assert set(counts("blas").values()) == {limit}
+    assert len(found) == expected
+    assert (get_ident() in found) == (expected == 1)
+
+
+def test_many_rows_are_placed_in_threads_with_the_same_bits():
+    model = vl.KernelMultiviewNMF(3, kernel=Watching(), random_state=0).fit(cohort())
+    rng = np.random.default_rng(1)
+    many = {name: np.abs(9 + 4 * rng.standard_normal((2 * PLACED_ROWS + 5, 20))) for name in cohort()}
+    together = model.transform(many)
+    with threadpool_limits(1):
+        assert_array_equal(model.transform(many), together)
+    last = {name: X[2 * PLACED_ROWS :] for name, X in many.items()}
+    np.testing.assert_allclose(model.transform(last), together[2 * PLACED_ROWS :], atol=1e-9)
 
 
 @pytest.mark.parametrize("make", [vl.KernelMultiviewNMF, vl.MultiviewNMF, vl.ConcatenatedNMF])

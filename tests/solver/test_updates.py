@@ -67,6 +67,16 @@ class TestProjection:
         for near in (None, expected, others, np.roll(expected, 1, axis=1)):
             np.testing.assert_allclose(project_simplex(V, near), expected, atol=1e-12)
 
+    @pytest.mark.parametrize("k", [5, 20])
+    def test_a_column_does_not_depend_on_the_others(self, k):
+        rng = np.random.default_rng(k)
+        V, near = rng.standard_normal((k, 300)), random_memberships(rng, k, 300)
+        near[:, ::2] = project_simplex(V[:, ::2])  # every other guess is right
+        together = project_simplex(V, near)
+        blocks = [slice(j, j + 3) for j in range(0, 300, 3)]
+        apart = [project_simplex(V[:, block], near[:, block]) for block in blocks]
+        np.testing.assert_array_equal(together, np.hstack(apart))
+
     def test_agrees_with_a_quadratic_program(self):
         rng = np.random.default_rng(0)
         for _ in range(10):

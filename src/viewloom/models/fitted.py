@@ -52,6 +52,7 @@ from viewloom.runtime.stored import Stored
 from viewloom.runtime.threads import one_blas_thread, threads_for
 from viewloom.solver.placement import consensus_of
 from viewloom.solver.shard import Shard, ViewMessage
+from viewloom.solver.teams import in_threads
 from viewloom.solver.updates import PROJECTIONS
 
 __all__ = [
@@ -176,7 +177,8 @@ class FittedModel(Stored):
             return as_memberships(self.consensus(views))
         warn_of_unseen(views, [view.scaler for view in self.problem.views])
         parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
-        return as_memberships(np.hstack([self.consensus(self.scaled(part)) for part in parts]))
+        found = in_threads(lambda part: self.consensus(self.scaled(part)), parts)
+        return as_memberships(np.hstack(list(found)))
 
     def consensus(self, samples: NewSamples) -> Array:
         """Consensus memberships of scaled samples (k x n)."""

@@ -11,6 +11,7 @@ built on OpenMP (the one of faiss is) counts as OpenMP: its limit is that of the
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -70,6 +71,16 @@ class SharedLimit:
                     library.set_num_threads(count)
                 self._before = {}
 
+    def found(self) -> list[int]:
+        """Numbers of threads of all libraries without this limit."""
+        with self._lock:
+            libraries = self._libraries.of("blas")
+            limited = [self._before.get(library.filepath) for library in libraries]
+            return [
+                library.get_num_threads() if before is None else before[1]
+                for library, before in zip(libraries, limited, strict=True)
+            ]
+
 
 _LIBRARIES = Libraries()
 _BLAS = SharedLimit(_LIBRARIES)
@@ -102,6 +113,16 @@ def one_openmp_thread() -> None:
     """Limit OpenMP to one thread permanently, in a thread of a pool."""
     for library in _LIBRARIES.of("openmp"):
         library.set_num_threads(1)
+
+
+def allowed_threads() -> int:
+    """Number of threads to use: that of BLAS without the limits of this module, at most one per core."""
+    return min([cores(), *([max(found)] if (found := _BLAS.found()) else [])])
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads_for(n: int, *, dense: bool = False) -> AbstractContextManager[None]:

@@ -6,16 +6,15 @@ every shard and adds the results up, view by view; `each` returns them in the or
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import reduce
+from threading import local
 from typing import Any
 
 from viewloom.data.row_sources import Blocks, assemble, is_lazy
 from viewloom.runtime.progress import no_progress, with_progress
-from viewloom.runtime.threads import one_openmp_thread, one_thread
+from viewloom.runtime.threads import allowed_threads, one_openmp_thread, one_thread
 from viewloom.solver.shard import Shard, Team
 
 Make = Callable[[Any], Shard]
@@ -63,22 +62,26 @@ class Threads(Serial):
         return in_threads(lambda shard: function(shard, *args), self.shards)
 
 
+_POOL = local()  # whether this thread belongs to a pool
+
+
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """``function(item)`` for every item, in parallel threads and in the order of the items."""
-    with _pool() as pool:
-        yield from pool.map(function, items)
+    """``function(item)`` for every item, in parallel threads and in the order of the items.
+
+    Threads are as many as BLAS may use. A thread of such a pool starts no other one.
+    """
+    count = min(allowed_threads(), len(items))
+    with one_thread():
+        if count < 2 or getattr(_POOL, "joined", False):
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(count, initializer=_join_pool) as pool:
+            yield from pool.map(function, items)
 
 
-@contextmanager
-def _pool() -> Iterator[ThreadPoolExecutor]:
-    # OpenMP's limit applies to the thread that sets it, so every thread sets it
-    with one_thread(), ThreadPoolExecutor(cores(), initializer=one_openmp_thread) as pool:
-        yield pool
-
-
-def cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _join_pool() -> None:
+    _POOL.joined = True
+    one_openmp_thread()  # OpenMP's limit applies to the thread that sets it
 
 
 def add_up(parts: Iterable[list[Any]]) -> list[Any]:

@@ -33,29 +33,32 @@ def project_simplex(V: Array, near: Array | None = None) -> Array:
     projection is ``max(v - tau, 0)``. `near` are points of the simplex that are expected to be near.
     """
     k = V.shape[-2]
-    tau = None if near is None or k < LEAST_GUESSED else _guessed_threshold(V, near > 0.0)
-    if tau is None:
-        compared = k <= MOST_COMPARED and V.size > LEAST_COMPARED * k * len(sorting_network(k))
-        tau = _compared_threshold(V) if compared else _sorted_threshold(V)
+    if near is not None and k >= LEAST_GUESSED:
+        tau = _guessed_threshold(V, near > 0.0, GUESSES)
+    elif k <= MOST_COMPARED and V.size > LEAST_COMPARED * k * len(sorting_network(k)):
+        tau = _compared_threshold(V)
+    else:
+        tau = _sorted_threshold(V)
     G = V - tau[..., None, :]
     return np.asarray(np.maximum(G, 0.0, out=G))
 
 
-def _guessed_threshold(V: Array, free: Array) -> Array | None:
-    """The threshold of every column, from the entries that are above it; None if the guess is poor.
+def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
+    """The threshold of every column, from the entries that are expected to be above it.
 
     ``tau = (sum of the free entries - 1) / their number`` is the threshold if it separates the free entries
-    from the others. If not, those above it are free in the next attempt.
+    from the others. If not, those above it are free in the next guess for the column, and a column for which
+    no guess is right is sorted.
     """
-    for _ in range(GUESSES):
-        tau = (V * free).sum(axis=-2)
-        tau -= 1.0
-        tau /= free.sum(axis=-2)
-        above = tau[..., None, :] < V
-        if (above == free).all():
-            return np.asarray(tau)
-        free = above
-    return None
+    tau = (V * free).sum(axis=-2)
+    tau -= 1.0
+    tau /= free.sum(axis=-2, dtype=np.int32)
+    above = tau[..., None, :] < V
+    wrong = (above != free).any(axis=-2)
+    if wrong.any():
+        V, above = (np.ascontiguousarray(entries.swapaxes(-1, -2)[wrong].T) for entries in (V, above))
+        tau[wrong] = _guessed_threshold(V, above, guesses - 1) if guesses > 1 else _sorted_threshold(V)
+    return np.asarray(tau)
 
 
 def _sorted_threshold(V: Array) -> Array:
