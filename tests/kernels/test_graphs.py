@@ -239,6 +239,23 @@ class TestKNN:
         assert_allclose(few[:1], alone, rtol=1e-9)
         assert_allclose(together.toarray()[:5], few, rtol=1e-9)
 
+    @pytest.mark.parametrize("copies", [1, FEW_ROWS])  # few rows are dense, many sparse
+    def test_samples_between_landmarks_connect_them(self, copies):
+        graph, geometry = KNN(6).fit(Geometry(X)), Geometry(X)
+        new = np.vstack([NEW] * copies)
+        spanned = graph.spanned_by(geometry.to(new))
+        B = np.zeros((len(new), len(X)))
+        for b, d in zip(B, distances(new, X), strict=True):
+            near = np.argsort(d)[:5]
+            b[near] = (1 - np.arange(5) / 5) * np.exp(-(d[near] ** 2) / (d[near[-1]] * graph.scales[near]))
+            b /= b.sum()
+        W = sum(np.outer(b, b) for b in B)
+        np.fill_diagonal(W, 0.0)
+        W += 1e-9 * graph.W.toarray()
+        assert_allclose(spanned.S.toarray(), W / np.sqrt(np.outer(W.sum(axis=0), W.sum(axis=0))), atol=1e-9)
+        assert np.isfinite(spanned.S.toarray()).all()
+        assert_array_equal(spanned.degrees, graph.degrees)  # those that place new samples
+
 
 class TestGaussianGraph:
     @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])

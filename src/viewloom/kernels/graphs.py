@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
+SPANNED = 5  # nearest landmarks that a sample connects
+LONE = 1e-9  # weight of the edges of landmarks relative to those by samples
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,21 @@ class FittedKNN(Stored, tag="graph.knn.fitted", fields=("n_neighbors", "scales",
     def ties(self, geometry: CrossGeometry) -> Any:
         """Edges from new samples to training samples (n_new x n), with rows that sum to one."""
         return row_stochastic(self._edges(geometry))
+
+    def spanned_by(self, geometry: CrossGeometry) -> FittedKNN:
+        """The graph of landmarks that are connected by the samples between them.
+
+        With the ties ``B`` of samples to their `SPANNED` nearest landmarks, ``W = B^T B`` without its
+        diagonal: two landmarks are connected by the samples that are near both. So the graph depends on all
+        samples, and not on the landmarks alone. Landmarks without such samples keep their edges. New samples
+        are placed as before.
+        """
+        B = replace(self, n_neighbors=min(SPANNED, self.n_neighbors)).ties(geometry)
+        W = sp.csr_array(B.T @ B)
+        W.setdiag(0.0)
+        W = W + LONE * self.W
+        own = np.asarray(W.sum(axis=1)).ravel()
+        return replace(self, W=scale_both_sides(W, own / self.degrees, own / self.degrees))
 
     def _edges(self, geometry: CrossGeometry) -> Any:
         distances, positions = geometry.neighbours(self.n_neighbors)

@@ -8,7 +8,7 @@ if other reliable views agree with it, so no view can confirm itself. Labels are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -69,6 +69,14 @@ class Walk(Stored, tag="walk", fields=("Z", "extension", "degrees")):
         return unit_rows(np.asarray(T @ self.extension))
 
 
+class CrossViews(NamedTuple):
+    """Distances between n new samples and stored ones, by the positions of the views that new ones have."""
+
+    crosses: dict[int, CrossGeometry]
+    rows: dict[int, Array]  # new samples that have the view
+    n: int
+
+
 @dataclass(frozen=True, eq=False)
 class SharedGraph(
     Stored,
@@ -118,19 +126,29 @@ class SharedGraph(
 
     @classmethod
     def of(
-        cls, geometries: list[Geometry], rows: list[Array], n: int, n_clusters: int, shapes: list[WalkShape]
+        cls,
+        geometries: list[Geometry],
+        rows: list[Array],
+        n: int,
+        n_clusters: int,
+        shapes: list[WalkShape],
+        between: CrossViews | None = None,
     ) -> SharedGraph:
-        """Build the graph of the samples of several views."""
+        """Build the graph of the samples of several views; of landmarks with the samples `between` them."""
         shape = common_shape(shapes)
         graphs = [
             KNN(own.n_neighbors).fit(geometry) for own, geometry in zip(shapes, geometries, strict=True)
         ]
+        if between is not None:
+            graphs = [graph.spanned_by(between.crosses[a]) for a, graph in enumerate(graphs)]
         Z = [own.walk(graph.S).Z for own, graph in zip(shapes, graphs, strict=True)]
         weights, gate = reliability_of(Z, [graph.S for graph in graphs], rows, n_clusters)
         fusion = fused = None
         if not any(isinstance(geometry, GramGeometry) for geometry in geometries):
             fusion = Fusion.of(geometries, rows, n, weights)
             fused = KNN(shape.n_neighbors).fit(fusion.geometry)
+            if between is not None:
+                fused = fused.spanned_by(fusion.cross(*between))
         edges, places = {a: graph.S for a, graph in enumerate(graphs)}, dict(enumerate(rows))
         W = combined_graph(weights, edges, (places, rows), (n, n), fused and fused.S, FUSED)
         M, degrees = normalised(W)

@@ -359,7 +359,7 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "scales", "mixed")):
+class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "scales", "mixed", "fused")):
     """A model that stores landmarks; samples are placed by their ties to them.
 
     Attributes
@@ -370,6 +370,9 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
         Scales of the ties to each landmark: see `viewloom.models.fitting.Tied`.
     mixed : bool
         Whether landmarks are means of samples, so that no sample is stored.
+    fused : bool
+        Whether samples are tied to landmarks along the concatenated features, too; not so in models that were
+        saved before it was stored with them.
     """
 
     EXACT: ClassVar[bool] = False
@@ -377,6 +380,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
     n: int
     scales: list[Array | None]
     mixed: bool = False
+    fused: bool = False
 
     @classmethod
     def fit(cls, sample: Views, blocks: Blocks, p: Parameters, rng: np.random.RandomState) -> LandmarkModel:
@@ -390,6 +394,7 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
             n=blocks.n,
             scales=ties.scales,
             mixed=ties.mixed,
+            fused=True,
             **_solved(solution, p),
         )
 
@@ -407,7 +412,8 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
         raise InputError("A model fitted by landmarks does not store the ties of its samples; fit again.")
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
-        shard = tied(self.problem, samples, PROJECTIONS[self.membership], self.sharpness)
+        project = PROJECTIONS[self.membership]
+        shard = tied(self.problem, samples, project, self.sharpness, fuse=self.fused)
         rescale(shard, self.scales)
         seen = list(samples.rows)
         return replace(shard, blocks=[shard.blocks[a] for a in seen]), [self.codebooks[a] for a in seen]

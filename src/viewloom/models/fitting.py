@@ -214,12 +214,17 @@ def listed_once(parameter: Any, make: Callable[[Any], Any]) -> list[Any]:
     return [make(item) for item in (parameter if isinstance(parameter, (list, tuple)) else [parameter])]
 
 
-def build(views: Views, p: Parameters, scalers: list[Any] | None = None) -> Problem:
-    """Build the kernels and graphs of the training samples, which depend on the parameters `BUILDING`."""
+def build(
+    views: Views, p: Parameters, scalers: list[Any] | None = None, sample: Views | None = None
+) -> Problem:
+    """Build the kernels and graphs of the training samples, which depend on the parameters `BUILDING`.
+
+    If these are landmarks, `sample` are the samples that they were computed from.
+    """
     kernels = p.kernels(views.names)
     context = Context(normalize=p.normalize, n_clusters=p.n_clusters)
     scalers = scalers or fit_scalers(views, kernels, p.scale)
-    return Problem.of(views, kernels, p.graphs(views.names), scalers, context)
+    return Problem.of(views, kernels, p.graphs(views.names), scalers, context, sample)
 
 
 def solve_exactly(problem: Problem, p: Parameters, progress: Progress | None = None) -> Solution:
@@ -271,7 +276,7 @@ def _solve_landmarks(sample: Views, p: Parameters, rng: np.random.RandomState) -
     views = Views(landmark_views(sample, scalers, p.n_landmarks, rng))
     check_trainable(views, p.n_clusters)
     with warnings.catch_warnings(), pilot.threads(len(views)):
-        problem = build(views, pilot, scalers)
+        problem = build(views, pilot, scalers, sample if len(views) < len(sample) else None)
         warnings.simplefilter("ignore")  # warnings are issued for the fit to all samples
         return problem, solve_exactly(problem, pilot)
 

@@ -59,21 +59,26 @@ class Builder:
         return shard
 
 
-def tied(landmarks: Problem, samples: NewSamples, project: Callable[[Array], Array], rho: float) -> Shard:
-    """Samples as a shard of all views: factors of their kernels, and their ties to landmarks."""
-    crosses = {a: landmarks.views[a].geometry.to(X) for a, X in samples.scaled.items()}
-    positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
-    shared_graph = (
-        None
-        if landmarks.shared_graph is None
-        else landmarks.shared_graph.cross(crosses, positions, samples.n, fuse=False)
-    )
+def tied(
+    landmarks: Problem,
+    samples: NewSamples,
+    project: Callable[[Array], Array],
+    rho: float,
+    *,
+    fuse: bool = True,
+) -> Shard:
+    """Samples as a shard of all views: factors of their kernels, and their ties to landmarks.
+
+    `fuse` ties them along the concatenated features, too.
+    """
+    new, graph = samples.cross([view.geometry for view in landmarks.views]), landmarks.shared_graph
+    shared_graph = None if graph is None else graph.cross(*new, fuse=fuse)
     dtype = np.result_type(*(X.dtype for X in samples.scaled.values()), np.float32)
     blocks = []
     for a, view in enumerate(landmarks.views):
-        if a in crosses:
-            operator = view.kernel.place(crosses[a], shared_graph).astype(dtype)
-            blocks.append(ViewBlock(operator, _ties(view, crosses[a], dtype), samples.rows[a]))
+        if a in new.crosses:
+            operator = view.kernel.place(new.crosses[a], shared_graph).astype(dtype)
+            blocks.append(ViewBlock(operator, _ties(view, new.crosses[a], dtype), samples.rows[a]))
         else:
             blocks.append(_empty_block(view, dtype))
     return Shard(blocks, project, rho)

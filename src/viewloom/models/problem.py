@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from viewloom.kernels.graphs import KNN, Laplacian
 from viewloom.kernels.operators import Cross, Operator
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.kernels.reliability import Reliability, reliability_of
-from viewloom.kernels.shared_graph import SharedGraph, common_shape
+from viewloom.kernels.shared_graph import CrossViews, SharedGraph, common_shape
 from viewloom.kernels.votes import provisional_clusters, shared_votes
 from viewloom.models.scaling import informative_presence, rows_of_views, scale_block
 from viewloom.runtime.stored import Stored
@@ -54,15 +54,22 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
 
     @classmethod
     def of(
-        cls, views: Views, kernels: list[Any], graphs: list[Any], scalers: list[Any], context: Context
+        cls,
+        views: Views,
+        kernels: list[Any],
+        graphs: list[Any],
+        scalers: list[Any],
+        context: Context,
+        sample: Views | None = None,
     ) -> Problem:
-        """Scale every view, then build its kernel and its graph."""
+        """Scale every view, then build its kernel and its graph; `sample` has samples between landmarks."""
         rows = rows_of_views(informative_presence(views, scalers))
         geometries = [
             (GramGeometry if isinstance(kernel, Precomputed) else Geometry)(scaler.transform(X[where]), name)
             for (name, X), where, scaler, kernel in zip(views.items(), rows, scalers, kernels, strict=True)
         ]
-        shared_graph = _shared_graph(kernels, geometries, rows, len(views), context.n_clusters)
+        between = None if sample is None else NewSamples.of(sample, scalers).cross(geometries)
+        shared_graph = _shared_graph(kernels, geometries, rows, len(views), context.n_clusters, between)
         fitted = [
             FittedView(
                 where,
@@ -123,18 +130,15 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
         rho: float,
     ) -> tuple[Shard, list[ViewMessage]]:
         """New samples as a shard, with kernels to the training samples, and the messages of its views."""
-        crosses = {a: self.views[a].geometry.to(X) for a, X in samples.scaled.items()}
-        positions = {a: np.arange(samples.n)[where] for a, where in samples.rows.items()}
-        shared_graph = (
-            None if self.shared_graph is None else self.shared_graph.cross(crosses, positions, samples.n)
-        )
+        new = samples.cross([view.geometry for view in self.views])
+        shared_graph = None if self.shared_graph is None else self.shared_graph.cross(*new)
         blocks = {
             a: ViewBlock(
                 self.views[a].kernel.place(cross, shared_graph),
                 cross_laplacian(self.views[a].graph, cross),
                 samples.rows[a],
             )
-            for a, cross in crosses.items()
+            for a, cross in new.crosses.items()
         }
         messages = [_reaching(message[a], block) for a, block in blocks.items()]
         return Shard(list(blocks.values()), project, rho), messages
@@ -151,10 +155,7 @@ class Problem(Stored, tag="problem", fields=("views", "n", "shared_graph")):
 
     def new_samples(self, views: Views) -> NewSamples:
         """Scale new samples like the training samples."""
-        present = informative_presence(views, [view.scaler for view in self.views], least=0)
-        rows = {a: where for a, where in enumerate(rows_of_views(present)) if present[:, a].any()}
-        scaled = {a: scale_block(self.views[a].scaler, views.blocks[a][where]) for a, where in rows.items()}
-        return NewSamples(scaled, rows, len(views))
+        return NewSamples.of(views, [view.scaler for view in self.views])
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,20 @@ class NewSamples:
     scaled: dict[int, Any]
     rows: dict[int, Rows]
     n: int
+
+    @classmethod
+    def of(cls, views: Views, scalers: list[Any]) -> NewSamples:
+        """Scale the views that samples have."""
+        present = informative_presence(views, scalers, least=0)
+        rows = {a: where for a, where in enumerate(rows_of_views(present)) if present[:, a].any()}
+        scaled = {a: scale_block(scalers[a], views.blocks[a][where]) for a, where in rows.items()}
+        return cls(scaled, rows, len(views))
+
+    def cross(self, geometries: Sequence[Geometry]) -> CrossViews:
+        """Distances to stored samples, whose geometries are given."""
+        crosses = {a: geometries[a].to(X) for a, X in self.scaled.items()}
+        positions = {a: np.arange(self.n)[where] for a, where in self.rows.items()}
+        return CrossViews(crosses, positions, self.n)
 
     @classmethod
     def of_one_view(cls, a: int, X: Any) -> NewSamples:
@@ -199,7 +214,12 @@ class NewSamples:
 
 
 def _shared_graph(
-    kernels: list[Any], geometries: list[Geometry], rows: list[Rows], n: int, n_clusters: int
+    kernels: list[Any],
+    geometries: list[Geometry],
+    rows: list[Rows],
+    n: int,
+    n_clusters: int,
+    between: CrossViews | None,
 ) -> SharedGraph | None:
     """The shared graph, if there are several views and a kernel uses it."""
     sharing = [kernel for kernel in kernels if isinstance(kernel, Diffusion) and kernel.share > 0.0]
@@ -208,7 +228,7 @@ def _shared_graph(
     positions = [np.arange(n)[where] for where in rows]
     other = common_shape([kernel.shape(n, n_clusters) for kernel in sharing])
     shapes = [k.shape(n, n_clusters) if isinstance(k, Diffusion) else other for k in kernels]
-    return SharedGraph.of(geometries, positions, n, n_clusters, shapes)
+    return SharedGraph.of(geometries, positions, n, n_clusters, shapes, between)
 
 
 def codebooks(problem: Problem, G: list[Array], message: list[ViewMessage], rho: float) -> list[ViewMessage]:

@@ -52,7 +52,7 @@ def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
     """
     tau = (V * free).sum(axis=-2)
     tau -= 1.0
-    tau /= free.sum(axis=-2, dtype=np.int32)
+    tau /= np.maximum(free.sum(axis=-2, dtype=np.int32), 1)
     above = tau[..., None, :] < V
     wrong = (above != free).any(axis=-2)
     if wrong.any():
@@ -363,7 +363,7 @@ class _Steps:
 
 def _updated(start: _Stack, steps: _Steps, n_steps: int) -> _Stack:
     """One step of all samples, and further ones of those that it moved."""
-    G = steps.moved(*start)
+    G = steps.moved(*start, near=start.G)
     first = _Stack(G, steps.consensus(G))
     if n_steps == 1:
         return first
