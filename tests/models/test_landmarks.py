@@ -1,11 +1,13 @@
 """Landmarks instead of all pairs: the same answer, however rows are stored, split and worked on."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 from sklearn.datasets import make_circles
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
@@ -15,6 +17,7 @@ from viewloom.data.landmarks import cholesky_landmarks
 from viewloom.data.row_sources import Blocks
 from viewloom.kernels.base import Context
 from viewloom.kernels.geometry import Geometry
+from viewloom.kernels.graphs import KNN
 from viewloom.kernels.operators import Factored
 from viewloom.kernels.ties import packed
 from viewloom.models import landmark_problem
@@ -56,6 +59,36 @@ def clear():
 @pytest.fixture(scope="module")
 def fitted(clear):
     return model().fit(clear[0])
+
+
+def test_the_graph_of_landmarks_depends_on_the_samples_between_them(clear, fitted):
+    landmarks = fitted.fitted_model_.problem
+    views = Views(clear[0])
+    new = landmarks.new_samples(views).cross([view.geometry for view in landmarks.views])
+    graph = landmarks.shared_graph
+    pairs = [(graph.graphs[a], view.geometry, new.crosses[a]) for a, view in enumerate(landmarks.views)]
+    pairs.append((graph.fused, graph.fusion.geometry, graph.fusion.cross(*new)))
+    for found, geometry, between in pairs:
+        alone = KNN(found.n_neighbors).fit(geometry)
+        assert_allclose(found.S.toarray(), alone.spanned_by(between).S.toarray(), atol=1e-9)
+        assert abs(found.S - alone.S).max() > 0.01
+
+
+def test_as_many_landmarks_as_samples_are_the_exact_graph(clear):
+    views = Views(clear[0])[:200]
+    found = model(factored=500).fit(views).fitted_model_.problem
+    exact = model(factored=False).fit(views).fitted_model_.problem
+    assert_allclose(found.shared_graph.M.toarray(), exact.shared_graph.M.toarray(), atol=1e-9)
+
+
+def test_ties_follow_the_concatenated_features_unless_a_model_is_older(clear, fitted):
+    new = {name: X[:50] + 0.5 for name, X in clear[0].items()}
+    older = replace(fitted.fitted_model_, fused=False)
+    found, without = (m.memberships(Views(new)) for m in (fitted.fitted_model_, older))
+    assert np.abs(found - without).max() > 1e-3
+    graph = replace(fitted.fitted_model_.problem.shared_graph, fusion=None)
+    alone = replace(fitted.fitted_model_, problem=replace(fitted.fitted_model_.problem, shared_graph=graph))
+    assert_allclose(alone.memberships(Views(new)), without, atol=1e-7)
 
 
 @pytest.fixture(scope="module")
