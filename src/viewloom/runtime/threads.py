@@ -117,7 +117,7 @@ def one_openmp_thread() -> None:
 
 def allowed_threads() -> int:
     """Number of threads to use: that of BLAS without the limits of this module, at most one per core."""
-    return min([cores(), *([max(found)] if (found := _BLAS.found()) else [])])
+    return min(cores(), max(_BLAS.found(), default=cores()))
 
 
 def cores() -> int:
