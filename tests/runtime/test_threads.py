@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import EXTENSION_SUFFIXES
 from threading import Barrier, get_ident
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -254,3 +256,24 @@ def test_the_same_bits_with_one_thread_and_two(name):
             )
     for one, two in zip(*found, strict=True):
         assert_array_equal(two, one)
+
+
+def test_libraries_are_searched_again_only_after_compiled_modules_were_imported(monkeypatch):
+    searches, libraries = [], threads.Libraries()
+    monkeypatch.setattr(
+        threads, "ThreadpoolController", lambda: searches.append(1) or SimpleNamespace(lib_controllers=[])
+    )
+    libraries.of("blas")
+    monkeypatch.setitem(sys.modules, "python_only", ModuleType("python_only"))
+    libraries.of("blas")
+    assert len(searches) == 1
+    compiled = ModuleType("compiled")
+    compiled.__file__ = "compiled" + EXTENSION_SUFFIXES[0]
+    monkeypatch.setitem(sys.modules, "compiled", compiled)
+    libraries.of("openmp")
+    libraries.of("blas")
+    assert len(searches) == 2
+    del sys.modules["compiled"], sys.modules["python_only"]
+    monkeypatch.setitem(sys.modules, "compiled", compiled)
+    libraries.of("blas")
+    assert len(searches) == 3

@@ -15,29 +15,37 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.machinery import EXTENSION_SUFFIXES
 from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 SMALL_ROWS = 3000  # number of samples up to which several threads do not pay off
+EXTENSIONS = tuple(EXTENSION_SUFFIXES)
 DENSE_ROWS = 10_000  # the same for products with n x n matrices, which wait for memory rather than for BLAS
 
 
 class Libraries:
-    """The loaded thread pools, searched again after further imports."""
+    """The loaded thread pools, searched again after compiled modules have been imported."""
 
     def __init__(self) -> None:
-        self._modules = 0
+        self._modules = 0  # number of modules that were loaded
         self._found: list[Any] = []
 
     def of(self, api: str) -> list[Any]:
         """Controllers of the libraries for "blas" or "openmp"; of a BLAS only if its threads are its own."""
         if len(sys.modules) != self._modules:
-            modules = len(sys.modules)
-            self._found = ThreadpoolController().lib_controllers
-            self._modules = modules  # last, since other threads read it
+            modules = list(sys.modules.values())
+            if len(modules) < self._modules or any(map(_is_compiled, modules[self._modules :])):
+                self._found = ThreadpoolController().lib_controllers
+            self._modules = len(modules)  # last, since other threads read it
         return [library for library in self._found if library.user_api == api and not _on_openmp(library)]
+
+
+def _is_compiled(module: Any) -> bool:
+    """Whether a module is a shared library, which may load others; a search takes milliseconds."""
+    return str(getattr(module, "__file__", None)).endswith(EXTENSIONS)
 
 
 def _on_openmp(library: Any) -> bool:
