@@ -143,7 +143,7 @@ class TestCurves:
 
 def naive_values(counts, secret, effect):
     """Values of hidden counts of all 2 x 2 tables with the same totals and effect, by loops."""
-    from viewloom.clinical.statistics import _effects
+    from viewloom.clinical.findings import cramers_vs
 
     values = {tuple(at): set() for at in np.argwhere(secret)}
     small = counts < 11
@@ -152,7 +152,7 @@ def naive_values(counts, secret, effect):
         fits = all(
             (0 <= table[at] <= 10) if small[at] else table[at] >= 11 for at in product(range(2), repeat=2)
         )
-        if fits and (effect is None or round(_effects(table[None])[0], 1) == effect):
+        if fits and (effect is None or round(cramers_vs(table[None])[0], 1) == effect):
             for at in values:
                 values[at].add(int(table[at]))
     return values
@@ -162,13 +162,13 @@ class TestStatistics:
     @pytest.mark.parametrize("seed", range(12))
     def test_leave_enough_tables(self, seed):
         """The precision that is chosen leaves five values of each hidden count, or what the totals leave."""
-        from viewloom.clinical.statistics import _effects
+        from viewloom.clinical.findings import cramers_vs
 
         rng = np.random.default_rng(seed)
         counts = rng.multinomial(int(rng.integers(50, 150)), [0.4, 0.3, 0.25, 0.05]).reshape(2, 2)
         secret = hidden(counts)
         found = precision(counts, secret)
-        effect = None if found.effect is None else round(_effects(counts[None])[0], found.effect)
+        effect = None if found.effect is None else round(cramers_vs(counts[None])[0], found.effect)
         if secret.all() and not found.exact:
             left, all_ = (naive_values(counts, secret, one) for one in (effect, None))
             assert all(len(left[at]) >= min(5, len(all_[at])) for at in left)

@@ -16,6 +16,7 @@ from viewloom.clinical import (
     associations,
     cauchy_combination,
     cliffs_delta_interval,
+    cramers_v,
     cramers_v_interval,
     epsilon_squared_interval,
     explanation_sentences,
@@ -109,10 +110,21 @@ class TestUsed:
             [rng.integers(0, 3, 40), rng.standard_normal(40), np.ones(40), np.arange(40) % 11]
         )
         X[::4, 0] = np.nan  # one value more
-        with patch.object(used, "_table_strength", return_value=0.5) as tabulated:
-            strengths = dict(used._categorical_strengths(np.repeat(["a", "b"], 20), X))["V"]
-        assert tabulated.call_count == 1
-        np.testing.assert_array_equal(strengths, [0.5, np.nan, np.nan, np.nan])
+        strengths = dict(used._categorical_strengths(np.repeat(["a", "b"], 20), X))["V"]
+        np.testing.assert_array_equal(np.isfinite(strengths), [True, False, False, False])
+
+    def test_tables_of_features_at_once_are_those_of_each_feature(self, monkeypatch):
+        rng = np.random.default_rng(1)
+        y, X = rng.choice(list("abc"), 60), rng.integers(0, 4, (60, 7)).astype(float)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        X[:, 2] = np.where(y == "a", 3.0, -1.0)
+        monkeypatch.setattr(used, "MOST_COUNTS", 90)  # three features at once
+        strengths = dict(used._categorical_strengths(y, X))["V"]
+        for strength, x in zip(strengths, X.T, strict=True):
+            counts = pd.crosstab(pd.Series(y), pd.Series(x).fillna(9.0)).to_numpy()
+            chi2 = stats.chi2_contingency(counts, correction=False)[0]
+            assert strength == pytest.approx(cramers_v(chi2, counts), abs=1e-12)
+        assert np.isnan(dict(used._categorical_strengths(np.repeat("a", 60), X))["V"]).all()
 
     def test_the_bound_holds_and_rows_are_matched_by_id(self, cohort):
         views, people, _ = cohort

@@ -99,6 +99,22 @@ def cramers_v(chi2: float, counts: Array) -> float:
     return float(np.sqrt(phi2 / least)) if least > 0 else 0.0
 
 
+def chi_squares(tables: Array) -> Array:
+    """Chi-square of each table; empty rows and columns do not count."""
+    rows, columns = tables.sum(axis=2)[:, :, None], tables.sum(axis=1)[:, None, :]
+    expected = np.maximum(rows * columns, 1)
+    return np.asarray(tables.sum(axis=(1, 2)) * ((tables**2 / expected).sum(axis=(1, 2)) - 1.0))
+
+
+def cramers_vs(tables: Array) -> Array:
+    """Cramer's V of each table, as `cramers_v`."""
+    n = np.maximum(tables.sum(axis=(1, 2)), 2)
+    r, c = ((tables.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
+    phi2 = np.maximum(0.0, chi_squares(tables) / n - (r - 1) * (c - 1) / (n - 1))
+    least = np.minimum(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    return np.asarray(np.where(least > 0, np.sqrt(phi2 / np.where(least > 0, least, 1.0)), 0.0))
+
+
 def holm(p: Array) -> Array:
     """P-values adjusted by Holm's step-down method.
 

@@ -14,7 +14,14 @@ from functools import cached_property
 import numpy as np
 from scipy import special, stats
 
-from viewloom.clinical.findings import DRAWS, SEED, chi_square_is_valid, random_tables
+from viewloom.clinical.findings import (
+    DRAWS,
+    SEED,
+    chi_square_is_valid,
+    chi_squares,
+    cramers_vs,
+    random_tables,
+)
 from viewloom.clinical.release import CLASSES
 from viewloom.clinical.suppression import MIN_CELL, SOLUTIONS, possible_values
 
@@ -109,7 +116,7 @@ class _Hidden:
         """Whether every hidden count keeps enough values, given what is shown."""
         agrees = np.ones(len(self.others), dtype=bool)
         if effect is not None:
-            agrees &= self._same(_effects, effect)
+            agrees &= self._same(cramers_vs, effect)
         if agreement is not None:
             agrees &= self._same(_adjusted_rand, agreement) & self._same(_mutual_information, agreement)
         if classes:
@@ -172,7 +179,7 @@ class _Hidden:
             return np.zeros(len(tables))
         if chi_square_is_valid(stats.contingency.expected_freq(inner)):
             df = (inner.shape[0] - 1) * (inner.shape[1] - 1)
-            return _class_of(stats.chi2.sf(_chi_squares(tables), df))
+            return _class_of(stats.chi2.sf(chi_squares(tables), df))
         alike = (tables.sum(axis=1) == own.sum(axis=0)).all(axis=1)
         drawn = np.sort(_unlikeliness(random_tables(inner, np.random.default_rng(SEED))))
         above = len(drawn) - np.searchsorted(drawn, _unlikeliness(tables) - 1e-7)
@@ -200,22 +207,6 @@ def _exchanges(secret: Array, rng: np.random.Generator, most: int = 400) -> Arra
                 move[i, after] -= 1
                 moves += [move, -move]
     return np.unique(moves, axis=0) if moves else np.empty((0, *secret.shape), dtype=int)
-
-
-def _chi_squares(tables: Array) -> Array:
-    """Chi-square of each table; empty rows and columns do not count."""
-    rows, columns = tables.sum(axis=2)[:, :, None], tables.sum(axis=1)[:, None, :]
-    expected = np.maximum(rows * columns, 1)
-    return np.asarray(tables.sum(axis=(1, 2)) * ((tables**2 / expected).sum(axis=(1, 2)) - 1.0))
-
-
-def _effects(tables: Array) -> Array:
-    """Cramer's V of each table, as `cramers_v`."""
-    n = np.maximum(tables.sum(axis=(1, 2)), 2)
-    r, c = ((tables.sum(axis=axis) > 0).sum(axis=1) for axis in (2, 1))
-    phi2 = np.maximum(0.0, _chi_squares(tables) / n - (r - 1) * (c - 1) / (n - 1))
-    least = np.minimum(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
-    return np.asarray(np.where(least > 0, np.sqrt(phi2 / np.where(least > 0, least, 1.0)), 0.0))
 
 
 def _unlikeliness(tables: Array) -> Array:

@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy import stats
 
-from viewloom.clinical.findings import cramers_v
+from viewloom.clinical.findings import cramers_vs
 from viewloom.clinical.variables import Variable, variables_of
 from viewloom.data.drawing import rows_at_most
 from viewloom.data.matching import matched_values
@@ -32,6 +32,7 @@ CHUNK = 1000  # features at a time
 MOST_SUBJECTS, PER_FEATURE = 10_000, 3  # drawn of more: a correlation of 0.8 is known to within 0.01
 RIDGE = 1e-9  # relative to the squared length of a feature
 MOST_TABLES, MOST_LEVELS = 2000, 10  # features with few values that are compared by Cramer's V
+MOST_COUNTS = 2**20  # in tables that are compared at once
 COLUMNS = ["variable", "view", "feature", "measure", "strength", "used"]
 
 
@@ -176,17 +177,32 @@ def _categorical_strengths(y: Array, X: Array) -> Iterator[tuple[str, Array]]:
     levels, codes = np.unique(y.astype(str), return_inverse=True)
     yield "eta", _correlation_ratios(codes, X, len(levels))
     if X.shape[1] <= MOST_TABLES:
-        strengths = np.full(X.shape[1], np.nan)
-        for j in np.flatnonzero(_has_few_values(X)):
-            strengths[j] = _table_strength(codes, X[:, j], len(levels))
+        strengths, few = np.full(X.shape[1], np.nan), np.flatnonzero(_has_few_values(X))
+        at_once = max(MOST_COUNTS // (len(levels) * MOST_LEVELS), 1)
+        for start in range(0, len(few) if len(levels) > 1 else 0, at_once):
+            chosen = few[start : start + at_once]
+            strengths[chosen] = cramers_vs(_tables(codes, X[:, chosen], len(levels)))
         yield "V", strengths
 
 
 def _has_few_values(X: Array) -> Array:
-    """Columns with 2 to `MOST_LEVELS` different values; NaN, which is sorted last, is one."""
-    X = np.sort(X, axis=0)
-    found = 1 + ((X[1:] != X[:-1]) & ~np.isnan(X[:-1])).sum(axis=0)
+    """Columns with 2 to `MOST_LEVELS` different values; NaN is one."""
+    found = 1 + _changes(np.sort(X, axis=0)).sum(axis=0)
     return np.asarray((found >= 2) & (found <= MOST_LEVELS))
+
+
+def _changes(X: Array) -> Array:
+    """Where values of sorted columns differ from the ones above; NaN, which is last, equals NaN."""
+    return np.asarray((X[1:] != X[:-1]) & ~np.isnan(X[:-1]))
+
+
+def _tables(codes: Array, X: Array, k: int) -> Array:
+    """How often each of k categories occurs with each value of every column (m x k x `MOST_LEVELS`)."""
+    order, values = np.argsort(X, axis=0), np.zeros(X.shape, dtype=np.intp)
+    np.cumsum(_changes(np.take_along_axis(X, order, axis=0)), axis=0, out=values[1:])
+    cells = (np.arange(X.shape[1]) * k + codes[order]) * MOST_LEVELS + values
+    counts = np.bincount(cells.ravel(), minlength=X.shape[1] * k * MOST_LEVELS)
+    return np.asarray(counts.reshape(-1, k, MOST_LEVELS))
 
 
 def _correlation_ratios(codes: Array, X: Array, k: int) -> Array:
@@ -201,17 +217,6 @@ def _correlation_ratios(codes: Array, X: Array, k: int) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         adjusted = 1.0 - (1.0 - between / total) * (n - 1) / (n - k)
     return np.where(total > 0.0, np.sqrt(np.maximum(adjusted, 0.0)), np.nan)
-
-
-def _table_strength(codes: Array, column: Array, k: int) -> float:
-    """Cramer's V of categories with a feature that has few values; NaN for a single category."""
-    if k < 2:
-        return float("nan")
-    values, at = np.unique(column, return_inverse=True)
-    counts = np.zeros((k, len(values)))
-    np.add.at(counts, (codes, at), 1.0)
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return cramers_v(float(((counts - expected) ** 2 / expected).sum()), counts)
 
 
 def _multiple(y: Array, X: Any) -> float:
