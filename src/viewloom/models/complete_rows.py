@@ -4,11 +4,12 @@ The general way builds a geometry, edges and an operator per view for every call
 longer than the arithmetic. Here the graphs of all views, and that of the concatenated features, are stacked,
 so that one array operation serves all. Squared distances of concatenated features are sums of those of
 the views, where they are not decorrelated, so that long views are multiplied once. The problem is that of
-`viewloom.models.problem.Problem.place` and `viewloom.solver.placement.consensus_of`; results are equal up to
-rounding.
+`viewloom.models.problem.Problem.place` or `viewloom.models.landmark_problem.tied`, and of
+`viewloom.solver.placement.consensus_of`; results are equal up to rounding.
 
-Shapes: v views, g = v + 1 graphs (the last is that of the concatenated features), n training samples, m new
-samples, c neighbours, k clusters. Training samples without a view have an infinite distance in it.
+Shapes: v views, g = v + 1 graphs (the last is that of the concatenated features), n training samples or
+landmarks, m new samples, c neighbours, k clusters. Training samples without a view have an infinite distance
+in it.
 """
 
 from __future__ import annotations
@@ -45,19 +46,26 @@ class Edges:
     last: tuple[Array, slice, Array]  # the last neighbours of each graph
     scales: Array  # g x n
     floors: Array  # g x 1, the smallest scale of each graph
-    roots: Array  # g x n: degrees to the power of -1/2
+    factors: Array  # g x n: degrees to the power of -1/2, or the scales of ties
+    powers: Array  # g x 1 x 1: of the sum of the edges of a sample, which divides them; 1 for ties
     ranked: Array  # g x 1 x c: weights of neighbours at distances that are not equal
 
     @classmethod
-    def of(cls, graphs: Sequence[FittedKNN], rows: Sequence[Array], n: int) -> Edges:
-        """Stack graphs; `rows` are the positions of their samples among all n."""
+    def of(cls, graphs: Sequence[FittedKNN], rows: Sequence[Array], n: int, ties: Sequence[Array]) -> Edges:
+        """Stack graphs; `rows` are the positions of their samples among all n.
+
+        `ties` are the scales of the last graphs, if samples are tied to landmarks along them.
+        """
         scales = _spread_all([graph.scales for graph in graphs], rows, n, 1.0)
-        degrees = _spread_all([graph.degrees for graph in graphs], rows, n, 1.0)
+        normalised = graphs[: len(graphs) - len(ties)]
+        factors = [*(graph.degrees**-0.5 for graph in normalised), *ties]
+        powers = np.repeat([0.5, 1.0], [len(normalised), len(ties)])
         floors = np.array([graph.least_scale for graph in graphs])[:, None]
         widths = np.array([graph.n_neighbors for graph in graphs])
         last = np.arange(len(widths)), slice(None), widths - 1
         ranked = np.maximum(1.0 - np.arange(widths.max()) / widths[:, None, None], 0.0)
-        return cls(widths.tolist(), last, scales, floors, degrees**-0.5, ranked)
+        spread = _spread_all(factors, rows, n, 1.0)
+        return cls(widths.tolist(), last, scales, floors, spread, powers[:, None, None], ranked)
 
     def weights(self, distances: Array, flat: Array) -> Array:
         """Normalised weights (g x m x c) of the edges to the nearest training samples, the nearest first.
@@ -69,7 +77,7 @@ class Edges:
         W /= -np.maximum(own, self.floors)[..., None] * self.scales.take(flat)
         np.maximum(np.exp(W, out=W), LEAST_WEIGHT, out=W)
         W *= self._ranked(distances)
-        return np.asarray(W * (self.roots.take(flat) / np.sqrt(W.sum(axis=2, keepdims=True))))
+        return np.asarray(W * (self.factors.take(flat) / W.sum(axis=2, keepdims=True) ** self.powers))
 
     def _ranked(self, distances: Array) -> Array:
         """Weights by `viewloom.kernels.graphs.rank_weights`, zero beyond the neighbours of a graph."""
@@ -151,12 +159,20 @@ class CompleteRows:
     joint: Joint
 
     @classmethod
-    def of(cls, problem: Problem, codebooks: list[ViewMessage], rho: float) -> CompleteRows | None:
-        """Prepare a model; None if it is of another kind or too large."""
+    def of(
+        cls, problem: Problem, codebooks: list[ViewMessage], rho: float, ties: Sequence[Array | None] = ()
+    ) -> CompleteRows | None:
+        """Prepare a model; None if it is of another kind or too large.
+
+        `ties` are the scales of the ties to the landmarks in each view, if the problem is that of landmarks.
+        """
         shared = problem.shared_graph
         if shared is None or shared.fusion is None or shared.fused is None:
             return None
-        if not _is_supported(problem, [*shared.graphs, shared.fused], shared.fusion):
+        scales = [scale for scale in ties if scale is not None]
+        if len(scales) < len(ties) or not _is_supported(
+            problem, [*shared.graphs, shared.fused], shared.fusion
+        ):
             return None
         n, rows, views = problem.n, shared.rows, problem.views
         every, graphs = [*rows, np.arange(n)], [*shared.graphs, shared.fused, *(view.graph for view in views)]
@@ -173,7 +189,7 @@ class CompleteRows:
             train=[_spread(view.geometry.X, where, n) for view, where in zip(views, rows, strict=True)],
             lengths=_spread_all(lengths, every, n, np.inf),
             fused=Fused.of(shared.fusion, all(len(where) == n for where in rows)),
-            edges=Edges.of(graphs, [*every, *rows], n),
+            edges=Edges.of(graphs, [*every, *rows], n, scales),
             both=np.r_[: len(every), : len(rows)],
             firsts=n * np.arange(len(graphs))[:, None, None],
             counts=(shared.fused.n_neighbors, views[0].graph.n_neighbors),

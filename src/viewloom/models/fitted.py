@@ -180,9 +180,18 @@ class FittedModel(Stored):
         found = in_threads(lambda part: self.consensus(self.scaled(part)), parts)
         return as_memberships(np.hstack(list(found)))
 
+    @cached_property
+    def complete_rows(self) -> CompleteRows | None:
+        """The model prepared to place complete samples, if its kernels allow it."""
+        return self._prepared() if self.membership == "simplex" else None
+
     def consensus(self, samples: NewSamples) -> Array:
-        """Consensus memberships of scaled samples (k x n)."""
-        return self.place(samples).shard.G_star
+        """Consensus memberships of scaled samples (k x n); complete ones may take a shorter way."""
+        prepared = self.complete_rows if samples.complete(len(self.names)) else None
+        if prepared is None or not prepared.pays(samples.n):
+            return self.place(samples).shard.G_star
+        with self._threads():
+            return prepared.consensus([samples.scaled[a] for a in range(len(self.names))])
 
     def score(self, views: Views) -> float:
         """Negative weighted mean of the calibrated errors of reconstructing views from the consensus."""
@@ -278,6 +287,10 @@ class FittedModel(Stored):
         ]
         return threads_for(max(view.geometry.size for view in views), dense=any(entrywise))
 
+    def _prepared(self) -> CompleteRows | None:
+        """The model prepared to place complete samples whose memberships sum to one."""
+        raise NotImplementedError
+
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         """New samples as a shard, and the codebooks of the views they have."""
         raise NotImplementedError
@@ -339,20 +352,8 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
             return None
         return ColumnUpdates.of(self.problem, view, self.codebooks[view], self.sharpness)
 
-    @cached_property
-    def complete_rows(self) -> CompleteRows | None:
-        """The model prepared to place complete samples, if its kernels allow it."""
-        if self.membership != "simplex":
-            return None
+    def _prepared(self) -> CompleteRows | None:
         return CompleteRows.of(self.problem, self.codebooks, self.sharpness)
-
-    def consensus(self, samples: NewSamples) -> Array:
-        """Consensus memberships of scaled samples (k x n); complete ones may take a shorter way."""
-        prepared = self.complete_rows if samples.complete(len(self.names)) else None
-        if prepared is None or not prepared.pays(samples.n):
-            return super().consensus(samples)
-        with self._threads():
-            return prepared.consensus([samples.scaled[a] for a in range(len(self.names))])
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         return self.problem.place(samples, self.codebooks, PROJECTIONS[self.membership], self.sharpness)
@@ -410,6 +411,11 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
     def refit(self, **parameters: Any) -> LandmarkModel:
         """Raise an error: the ties of the training samples are not stored."""
         raise InputError("A model fitted by landmarks does not store the ties of its samples; fit again.")
+
+    def _prepared(self) -> CompleteRows | None:
+        if not self.fused:
+            return None
+        return CompleteRows.of(self.problem, self.codebooks, self.sharpness, self.scales)
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         project = PROJECTIONS[self.membership]
