@@ -68,17 +68,16 @@ def test_equals_the_general_way(model, rows, shift, monkeypatch):
 
 def test_distances_of_concatenated_features_are_those_of_all_columns(model):
     fusion = model.problem.shared_graph.fusion
-    fused, scaled = model.complete_rows.fused, model.scaled(vl.Views(cohort(4)))
-    blocks = [scaled.scaled[a] for a in range(3)]
-    n = model.problem.n
-    D, own = np.empty((4, 4, n)), np.empty((4, 4))
-    for a, (X, Y) in enumerate(zip(blocks, model.complete_rows.train, strict=True)):
-        own[a] = (X**2).sum(axis=1)
-        D[a] = (((X[:, None] - Y) ** 2).sum(axis=2) - own[a][:, None]) / 2.0
+    rows, fused = model.complete_rows, model.complete_rows.fused
+    scaled = model.scaled(vl.Views(cohort(4)))
+    blocks, n = [scaled.scaled[a] for a in range(3)], model.problem.n
+    direct = fused.features(blocks)
+    pairs = [*zip(blocks, rows.train, strict=True), (direct, fused.train)]
+    D = np.stack([((X[:, None] - Y) ** 2).sum(axis=2) for X, Y in pairs])
     whole = np.hstack([part.features(X) for part, X in zip(fusion.parts, blocks, strict=True)])
     expected = ((whole[:, None] - fusion.geometry.X) ** 2).sum(axis=2)
-    fused.half_squares(blocks, D, own)
-    assert_allclose(2.0 * D[-1] + own[-1][:, None], expected, rtol=1e-9, atol=1e-9)
+    fused.add(D)
+    assert_allclose(D[-1], expected, rtol=1e-9, atol=1e-9)
     positions = np.tile(np.arange(n), (4, 1))
     assert_allclose(fused.gaps(blocks, np.arange(4), positions), expected, rtol=1e-9, atol=1e-12)
 
@@ -86,8 +85,8 @@ def test_distances_of_concatenated_features_are_those_of_all_columns(model):
 def test_only_views_that_are_not_decorrelated_are_summed():
     model = vl.KernelMultiviewNMF(3, random_state=0).fit(cohort()).fitted_model_
     fusion = model.problem.shared_graph.fusion
-    assert [a for a, _ in Fused.of(fusion, complete=True).summed] == [1, 2]
-    assert Fused.of(fusion, complete=False).summed == []
+    assert np.flatnonzero(Fused.of(fusion, complete=True).summed).tolist() == [1, 2]
+    assert Fused.of(fusion, complete=False).summed is None
 
 
 OTHERS = {

@@ -278,14 +278,20 @@ class FittedModel(Stored):
             U[chosen] = self.place(samples.taken(np.flatnonzero(chosen), using)).memberships
         return U
 
-    def _threads(self) -> AbstractContextManager[None]:
-        """Thread limit for placing new samples."""
+    @cached_property
+    def _stored(self) -> tuple[int, bool]:
+        """Number of stored samples, and whether kernels or graphs are stored entry by entry."""
         views = self.problem.views
         entrywise = [
             isinstance(view.kernel, FittedPairwise) or isinstance(view.graph, FittedGaussianGraph)
             for view in views
         ]
-        return threads_for(max(view.geometry.size for view in views), dense=any(entrywise))
+        return max(view.geometry.size for view in views), any(entrywise)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """Thread limit for placing new samples."""
+        n, entrywise = self._stored
+        return threads_for(n, dense=entrywise)
 
     def _prepared(self) -> CompleteRows | None:
         """The model prepared to place complete samples whose memberships sum to one."""
