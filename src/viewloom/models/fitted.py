@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from viewloom.data.alignment import warn_by_position
 from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.row_sources import Blocks
 from viewloom.data.views import Views
@@ -43,7 +44,7 @@ from viewloom.models.importance import (
     permutation_importance,
 )
 from viewloom.models.landmark_problem import rescale, tied
-from viewloom.models.predictor import Predictor
+from viewloom.models.predictor import PlainRows, Predictor
 from viewloom.models.problem import NewSamples, Problem, consensus_error
 from viewloom.models.scaling import warn_of_unseen
 from viewloom.runtime.errors import InputError
@@ -146,6 +147,18 @@ class FittedModel(Stored):
     def samples(self) -> NewSamples:
         """The stored samples, training samples or landmarks, scaled."""
         return self.problem.samples
+
+    @cached_property
+    def plain_rows(self) -> PlainRows:
+        """Which new samples need no other check than those of `PlainRows`."""
+        return PlainRows.of(self)
+
+    def plain(self, X: Any, *, warn: bool = True) -> NewSamples | None:
+        """New samples that are a dict of arrays of all views, checked and scaled; None for any other."""
+        samples = self.plain_rows.scaled(X)
+        if warn and samples is not None:
+            warn_by_position(self.plain_rows.named)
+        return samples
 
     def scaled(self, views: Views) -> NewSamples:
         """Scale new samples, whose views must be aligned with those of the fit."""
