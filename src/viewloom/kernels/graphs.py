@@ -203,6 +203,8 @@ def neighbour_weights(distances: Array, positions: Array, scales: Array, other_s
 def rank_weights(distances: Array) -> Array:
     """``1 - r / n_neighbors``, with ``r`` the number of neighbours of the row that are strictly nearer.
 
+    One row for all rows if no distances in a row are equal.
+
     Examples
     --------
     >>> rank_weights(np.array([[1.0, 2.0, 2.0, 5.0]]))
@@ -211,7 +213,7 @@ def rank_weights(distances: Array) -> Array:
     order = np.arange(distances.shape[-1])
     further = distances[..., 1:] > distances[..., :-1]
     if further.all():
-        return np.asarray(np.broadcast_to(1.0 - order / len(order), distances.shape))
+        return 1.0 - order / len(order)  # the same for all rows
     ranks = np.zeros(distances.shape, dtype=np.intp)
     ranks[..., 1:] = np.where(further, order[1:], 0)
     return np.asarray(1.0 - np.maximum.accumulate(ranks, axis=-1) / len(order))

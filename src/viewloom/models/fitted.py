@@ -43,7 +43,7 @@ from viewloom.models.importance import (
     mixed_linear_importance,
     permutation_importance,
 )
-from viewloom.models.landmark_problem import rescale, tied
+from viewloom.models.landmark_problem import rescale, tied_views
 from viewloom.models.predictor import PlainRows, Predictor
 from viewloom.models.problem import NewSamples, Problem, consensus_error
 from viewloom.models.scaling import warn_of_unseen
@@ -189,7 +189,8 @@ class FittedModel(Stored):
         if isinstance(views, NewSamples):
             return as_memberships(self.consensus(views))
         warn_of_unseen(views, [view.scaler for view in self.problem.views])
-        parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
+        starts = range(0, len(views), PLACED_ROWS)
+        parts = [views] if len(starts) == 1 else [views[i : i + PLACED_ROWS] for i in starts]
         found = in_threads(lambda part: self.consensus(self.scaled(part)), parts)
         return as_memberships(np.hstack(list(found)))
 
@@ -437,11 +438,10 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
         return CompleteRows.of(self.problem, self.codebooks, self.sharpness, self.scales)
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
-        project = PROJECTIONS[self.membership]
-        shard = tied(self.problem, samples, project, self.sharpness, fuse=self.fused)
-        rescale(shard, self.scales)
-        seen = list(samples.rows)
-        return replace(shard, blocks=[shard.blocks[a] for a in seen]), [self.codebooks[a] for a in seen]
+        blocks = tied_views(self.problem, samples, fuse=self.fused)
+        shard = Shard(list(blocks.values()), PROJECTIONS[self.membership], self.sharpness)
+        rescale(shard, [self.scales[a] for a in blocks])
+        return shard, [self.codebooks[a] for a in blocks]
 
 
 def _solved(solution: Solution, p: Parameters) -> dict[str, Any]:
