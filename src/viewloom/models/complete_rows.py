@@ -22,7 +22,7 @@ import numpy as np
 
 from viewloom.kernels.diffusion import FittedDiffusion
 from viewloom.kernels.geometry import FEW_ROWS, GramGeometry
-from viewloom.kernels.graphs import FittedKNN, rank_weights
+from viewloom.kernels.graphs import FittedKNN, are_further, rank_weights
 from viewloom.kernels.neighbours import CLOSE
 from viewloom.kernels.shared_graph import COMPLETE, Fusion
 from viewloom.models.problem import Problem
@@ -81,7 +81,7 @@ class Edges:
 
     def _ranked(self, distances: Array) -> Array:
         """Weights by `viewloom.kernels.graphs.rank_weights`, zero beyond the neighbours of a graph."""
-        if (distances[..., 1:] > distances[..., :-1]).all():
+        if are_further(distances).all():
             return self.ranked
         found = np.zeros(distances.shape)
         for W, D, width in zip(found, distances, self.widths, strict=True):
