@@ -78,6 +78,7 @@ OTHERS = {
     "a missing view": lambda views: {name: views[name] for name in ("v4", "counts")},
     "rows of NaN": lacking,
     "an empty profile of counts": without_counts,
+    "a profile whose length underflows": lambda views: views | {"counts": 1e-170 * views["counts"]},
     "single precision": lambda views: {name: X.astype(np.float32) for name, X in views.items()},
     "a list": lambda views: list(views.values()),
     "frames": lambda views: {name: pd.DataFrame(X) for name, X in views.items()},

@@ -66,8 +66,9 @@ def _is_plain(block: Any, shape: tuple[int, int], counts: bool) -> bool:
     """Whether a view is an array of finite and moderate values, without empty profiles of counts."""
     if not (type(block) is np.ndarray and block.dtype == np.float64 and block.shape == shape):
         return False
-    moderate = bool(np.vdot(block, block) <= LARGEST**2)  # False for NaN
-    return moderate and not (counts and not block.any(axis=1).all())
+    if not np.vdot(block, block) <= LARGEST**2:  # also for NaN
+        return False
+    return not counts or bool(np.vecdot(block, block).all())
 
 
 class Predictor:
