@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from viewloom.kernels.geometry import FEW_ROWS, Geometry, GramGeometry
-from viewloom.kernels.graphs import GRAPHS, KNN, GaussianGraph, make_graph
+from viewloom.kernels.graphs import GRAPHS, KNN, GaussianGraph, make_graph, rank_weights
 from viewloom.kernels.neighbours import fits_table, nearest_others
 from viewloom.kernels.operators import DENSE_EIGEN_SIZE
 from viewloom.kernels.pairwise import Gaussian
@@ -238,6 +238,13 @@ class TestKNN:
         assert [sp.issparse(W) for W in (together, few, alone)] == [True, False, False]
         assert_allclose(few[:1], alone, rtol=1e-9)
         assert_allclose(together.toarray()[:5], few, rtol=1e-9)
+
+    def test_distances_that_are_equal_up_to_rounding_have_the_same_rank(self):
+        equal = np.array([[1.0, 2.0, 2.0, 3.0], [1.0, 1.5, 2.0, 3.0]])
+        rounded = equal * (1.0 + np.array([0.0, 0.0, 4e-16, 0.0]))
+        assert (rounded[0, 1:] > rounded[0, :-1]).all()
+        assert_array_equal(rank_weights(rounded), [[1.0, 0.75, 0.75, 0.25], [1.0, 0.75, 0.5, 0.25]])
+        assert_array_equal(rank_weights(rounded), rank_weights(equal))
 
     @pytest.mark.parametrize("copies", [1, FEW_ROWS])  # few rows are dense, many sparse
     def test_samples_between_landmarks_connect_them(self, copies):

@@ -1,12 +1,13 @@
 """Complete samples: the prepared way gives what the general one gives, whatever the views are like."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import viewloom as vl
 from viewloom.models.complete_rows import CompleteRows, Fused, least_positions
-from viewloom.models.fitted import FittedModel
 
 N = 90
 
@@ -33,6 +34,12 @@ FITS = {
     "few neighbours": (cohort, {"kernel": vl.kernels.Diffusion(n_neighbors=6)}),
     "all weight on one view": (cohort, {"gamma": 1.0}),
     "other shares": (cohort, {"kernel": vl.kernels.Diffusion(share=0.3)}),
+    "landmarks": (cohort, {"factored": 60}),
+    "landmarks without a view": (incomplete, {"factored": 60}),
+    "landmarks with other numbers of neighbours": (
+        cohort,
+        {"factored": 60, "kernel": vl.kernels.Diffusion(n_neighbors=18)},
+    ),
 }
 
 
@@ -40,6 +47,11 @@ FITS = {
 def model(request):
     views, parameters = FITS[request.param]
     return vl.KernelMultiviewNMF(3, random_state=0, **parameters).fit(views()).fitted_model_
+
+
+def general(model, samples):
+    """Consensus memberships by the general way."""
+    return model.place(samples).shard.G_star
 
 
 # new samples, and samples that are nearly or exactly those of training
@@ -53,32 +65,30 @@ def test_equals_the_general_way(model, rows, shift, monkeypatch):
     }
     samples = model.scaled(vl.Views(new))
     assert model.complete_rows is not None
-    assert_allclose(
-        model.consensus(samples), FittedModel.consensus(model, samples), atol=1e-7 if rows > 32 else 1e-11
-    )
+    assert_allclose(model.consensus(samples), general(model, samples), atol=1e-7 if rows > 32 else 1e-11)
 
 
 def test_distances_of_concatenated_features_are_those_of_all_columns(model):
     fusion = model.problem.shared_graph.fusion
-    fused, scaled = model.complete_rows.fused, model.scaled(vl.Views(cohort(4)))
-    blocks = [scaled.scaled[a] for a in range(3)]
-    D, own = np.empty((4, 4, N)), np.empty((4, 4))
-    for a, (X, Y) in enumerate(zip(blocks, model.complete_rows.train, strict=True)):
-        own[a] = (X**2).sum(axis=1)
-        D[a] = (((X[:, None] - Y) ** 2).sum(axis=2) - own[a][:, None]) / 2.0
+    rows, fused = model.complete_rows, model.complete_rows.fused
+    scaled = model.scaled(vl.Views(cohort(4)))
+    blocks, n = [scaled.scaled[a] for a in range(3)], model.problem.n
+    direct = fused.features(blocks)
+    pairs = [*zip(blocks, rows.train, strict=True), (direct, fused.train)]
+    D = np.stack([((X[:, None] - Y) ** 2).sum(axis=2) for X, Y in pairs])
     whole = np.hstack([part.features(X) for part, X in zip(fusion.parts, blocks, strict=True)])
     expected = ((whole[:, None] - fusion.geometry.X) ** 2).sum(axis=2)
-    fused.half_squares(blocks, D, own)
-    assert_allclose(2.0 * D[-1] + own[-1][:, None], expected, rtol=1e-9, atol=1e-9)
-    positions = np.tile(np.arange(N), (4, 1))
+    fused.add(D)
+    assert_allclose(D[-1], expected, rtol=1e-9, atol=1e-9)
+    positions = np.tile(np.arange(n), (4, 1))
     assert_allclose(fused.gaps(blocks, np.arange(4), positions), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_only_views_that_are_not_decorrelated_are_summed():
     model = vl.KernelMultiviewNMF(3, random_state=0).fit(cohort()).fitted_model_
     fusion = model.problem.shared_graph.fusion
-    assert [a for a, _ in Fused.of(fusion, complete=True).summed] == [1, 2]
-    assert Fused.of(fusion, complete=False).summed == []
+    assert np.flatnonzero(Fused.of(fusion, complete=True).summed).tolist() == [1, 2]
+    assert Fused.of(fusion, complete=False).summed is None
 
 
 OTHERS = {
@@ -87,6 +97,12 @@ OTHERS = {
     "a dense graph": {"graph": "gaussian"},
     "one kernel alone": {"kernel": [vl.kernels.Diffusion(), "linear", vl.kernels.Diffusion()]},
     "memberships that do not sum to one": {"membership": "nonnegative", "sharpness": 0.0},
+    "landmarks, no graph": {"factored": 60, "theta": 0.0},
+    "landmarks, memberships that do not sum to one": {
+        "factored": 60,
+        "membership": "nonnegative",
+        "sharpness": 0.0,
+    },
 }
 
 
@@ -97,11 +113,20 @@ def test_other_models_take_the_general_way(what):
     assert model.memberships(vl.Views(cohort(4))).shape == (4, 3)
 
 
-def test_samples_without_a_view_take_the_general_way():
-    model = vl.KernelMultiviewNMF(3, random_state=0).fit(cohort()).fitted_model_
+def test_landmarks_of_earlier_versions_take_the_general_way():
+    """Their samples are not tied along the concatenated features."""
+    model = vl.KernelMultiviewNMF(3, factored=60, random_state=0).fit(cohort()).fitted_model_
+    older, new = replace(model, fused=False), vl.Views(cohort(4))
+    assert older.complete_rows is None
+    assert np.abs(older.memberships(new) - model.memberships(new)).max() > 1e-6
+
+
+@pytest.mark.parametrize("factored", [False, 60])
+def test_samples_without_a_view_take_the_general_way(factored):
+    model = vl.KernelMultiviewNMF(3, factored=factored, random_state=0).fit(cohort()).fitted_model_
     lacking = model.scaled(vl.Views(incomplete())[:8])
     assert not lacking.complete(3)
-    assert_allclose(model.consensus(lacking), FittedModel.consensus(model, lacking))
+    assert_allclose(model.consensus(lacking), general(model, lacking))
 
 
 def test_many_samples_take_the_prepared_way_where_views_are_long():
@@ -127,7 +152,7 @@ def test_least_positions_are_those_of_a_sort(n):
 def test_equal_distances_have_equal_ranks():
     model = vl.KernelMultiviewNMF(3, random_state=0).fit(doubled()).fitted_model_
     samples = model.scaled(vl.Views({name: 1.01 * X[:4] for name, X in cohort().items()}))
-    assert_allclose(model.consensus(samples), FittedModel.consensus(model, samples), atol=1e-11)
+    assert_allclose(model.consensus(samples), general(model, samples), atol=1e-11)
 
 
 def doubled():

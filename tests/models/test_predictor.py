@@ -1,5 +1,6 @@
 """The predictor: the results of the estimator, whichever way samples take."""
 
+import re
 import warnings
 
 import numpy as np
@@ -56,10 +57,11 @@ def short_ways(monkeypatch):
 def test_the_same_bits_as_the_estimator(fitted, short_ways, name, rows):
     model, new = fitted[name], {view: 1.01 * X[rows] for view, X in cohort().items()}
     predictor, expected = model.predictor(), model.transform(new)
+    assert_array_equal(expected, model.transform(vl.Views(new)))
     for _ in range(2):  # the first call takes the way of the estimator
         assert_array_equal(predictor.transform(new), expected)
         assert_array_equal(predictor.predict(new), expected.argmax(axis=1))
-    assert short_ways == [len(expected)] * 3
+    assert short_ways == [len(expected)] * 5
 
 
 def without_counts(views):
@@ -76,6 +78,7 @@ OTHERS = {
     "a missing view": lambda views: {name: views[name] for name in ("v4", "counts")},
     "rows of NaN": lacking,
     "an empty profile of counts": without_counts,
+    "a profile whose length underflows": lambda views: views | {"counts": 1e-170 * views["counts"]},
     "single precision": lambda views: {name: X.astype(np.float32) for name, X in views.items()},
     "a list": lambda views: list(views.values()),
     "frames": lambda views: {name: pd.DataFrame(X) for name, X in views.items()},
@@ -88,6 +91,7 @@ OTHERS = {
 def test_other_samples_are_passed_to_the_estimator(fitted, short_ways, what):
     model, predictor = fitted["diffusion"], fitted["diffusion"].predictor()
     predictor.predict(cohort())
+    short_ways.clear()
     new = OTHERS[what](cohort(5))
     assert_array_equal(predictor.transform(new), model.transform(new))
     assert short_ways == []
@@ -111,6 +115,8 @@ def test_errors_are_those_of_the_estimator(fitted, what):
     new = cohort(5)
     new["v7"] = BAD[what](new["v7"])
     with pytest.raises(ValueError) as expected:  # noqa: PT011
+        model.transform(vl.Views(new))
+    with pytest.raises(type(expected.value), match=re.escape(str(expected.value))):
         model.transform(new)
     with pytest.raises(type(expected.value)) as found:
         predictor.transform(new)
@@ -123,8 +129,24 @@ def test_names_of_features_are_matched_or_warned_of():
     predictor = model.predictor()
     with pytest.warns(UserWarning, match="matched by position"):
         predictor.predict(cohort())
+    for _ in range(2):  # the estimator warns in every call
+        with pytest.warns(UserWarning, match="Features of 3 views .*matched by position"):
+            model.transform(cohort())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predictor.predict(cohort())
     turned = {name: frame[frame.columns[::-1]] for name, frame in frames.items()}
     assert_array_equal(predictor.transform(turned), model.transform(frames))
+
+
+def test_names_that_are_numbers_out_of_order_are_not_warned_of(short_ways):
+    turned = cohort(named=True)
+    turned["v4"] = turned["v4"].set_axis(["v4_3", "v4_2", "v4_1", "v4_0"], axis=1)
+    model = vl.KernelMultiviewNMF(3, random_state=0).fit(turned)
+    for new in (cohort(), vl.Views(cohort())):
+        with pytest.warns(UserWarning, match="Features of 2 views .*'v7', 'counts'"):
+            assert_array_equal(model.transform(new), model.transform(turned))
+    assert short_ways == [N]
 
 
 def test_only_fitted_models_have_one():

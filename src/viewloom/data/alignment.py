@@ -152,11 +152,30 @@ def _differing(found: np.ndarray, wanted: np.ndarray) -> str:
 
 def _warn_of_names(given: Views, features: Mapping[str, np.ndarray]) -> None:
     """Warn about views whose features have names either in fit or now, and so are matched by position."""
-    one_sided = [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
-    if one_sided:
+    warn_by_position(
+        [name for name in given.names if _one_sided(given.feature_names[name], features[name], name)]
+    )
+
+
+def unnamed_arrays(features: Mapping[str, np.ndarray]) -> list[str]:
+    """Views that `warn_by_position` has to name if all are given as arrays.
+
+    >>> unnamed_arrays({"a": np.array(["age", "sex"]), "b": np.array(["b_0", "b_1"])})
+    ['a']
+    """
+    return [
+        name
+        for name, wanted in features.items()
+        if _one_sided(numbered_names(name, len(wanted)), wanted, name)
+    ]
+
+
+def warn_by_position(names: Sequence[str]) -> None:
+    """Warn about views whose features are matched by position, if there are any."""
+    if names:
         warn_user(
-            f"Features of {len(one_sided)} views have names either in fit or in the new data, not in both: "
-            f"{listed(one_sided)}. They are matched by position; pass data frames to match them by name."
+            f"Features of {len(names)} views have names either in fit or in the new data, not in both: "
+            f"{listed(names)}. They are matched by position; pass data frames to match them by name."
         )
 
 

@@ -17,6 +17,7 @@ from viewloom.runtime.stored import Stored, StoredParameters
 
 Array = np.ndarray
 SPANNED = 5  # nearest landmarks that a sample connects
+ROUNDED = 1.0 + 1e-9  # ratio of distances up to which they count as equal
 LONE = 1e-9  # weight of the edges of landmarks relative to those by samples
 
 
@@ -201,7 +202,10 @@ def neighbour_weights(distances: Array, positions: Array, scales: Array, other_s
 
 
 def rank_weights(distances: Array) -> Array:
-    """``1 - r / n_neighbors``, with ``r`` the number of neighbours of the row that are strictly nearer.
+    """``1 - r / n_neighbors``, with ``r`` the number of neighbours of the row that are nearer.
+
+    Distances that are equal up to rounding, as between profiles of counts, have the same rank. The result is
+    one row for all rows if none has any.
 
     Examples
     --------
@@ -209,12 +213,17 @@ def rank_weights(distances: Array) -> Array:
     array([[1.  , 0.75, 0.75, 0.25]])
     """
     order = np.arange(distances.shape[-1])
-    further = distances[..., 1:] > distances[..., :-1]
+    further = are_further(distances)
     if further.all():
-        return np.asarray(np.broadcast_to(1.0 - order / len(order), distances.shape))
+        return 1.0 - order / len(order)  # the same for all rows
     ranks = np.zeros(distances.shape, dtype=np.intp)
     ranks[..., 1:] = np.where(further, order[1:], 0)
     return np.asarray(1.0 - np.maximum.accumulate(ranks, axis=-1) / len(order))
+
+
+def are_further(distances: Array) -> Array:
+    """Whether a distance in a rising row is larger than the one before by more than rounding."""
+    return np.asarray(distances[..., 1:] > ROUNDED * distances[..., :-1])
 
 
 def edges(weights: Array, positions: Array, n: int, *, dense: bool = False) -> Any:

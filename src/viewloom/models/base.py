@@ -145,8 +145,11 @@ def _warn_of_split(X: Any) -> None:
 def as_memberships(G_star: Array) -> Array:
     """``G_star`` (k x n) as n x k with rows that sum to one; rows of zeros become uniform."""
     U = np.array(G_star.T, dtype=np.float64, order="C")
-    U[~(U.sum(axis=1) > 0.0)] = 1.0
-    U /= U.sum(axis=1, keepdims=True)
+    sums = U.sum(axis=1, keepdims=True)
+    if not (sums > 0.0).all():
+        U[~(sums[:, 0] > 0.0)] = 1.0
+        sums = U.sum(axis=1, keepdims=True)
+    U /= sums
     return U
 
 

@@ -4,11 +4,12 @@ The general way builds a geometry, edges and an operator per view for every call
 longer than the arithmetic. Here the graphs of all views, and that of the concatenated features, are stacked,
 so that one array operation serves all. Squared distances of concatenated features are sums of those of
 the views, where they are not decorrelated, so that long views are multiplied once. The problem is that of
-`viewloom.models.problem.Problem.place` and `viewloom.solver.placement.consensus_of`; results are equal up to
-rounding.
+`viewloom.models.problem.Problem.place` or `viewloom.models.landmark_problem.tied`, and of
+`viewloom.solver.placement.consensus_of`; results are equal up to rounding.
 
-Shapes: v views, g = v + 1 graphs (the last is that of the concatenated features), n training samples, m new
-samples, c neighbours, k clusters. Training samples without a view have an infinite distance in it.
+Shapes: v views, g = v + 1 graphs (the last is that of the concatenated features), n training samples or
+landmarks, m new samples, c neighbours, k clusters. Training samples without a view have an infinite distance
+in it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from viewloom.kernels.diffusion import FittedDiffusion
 from viewloom.kernels.geometry import FEW_ROWS, GramGeometry
-from viewloom.kernels.graphs import FittedKNN, rank_weights
+from viewloom.kernels.graphs import FittedKNN, are_further, rank_weights
 from viewloom.kernels.neighbours import CLOSE
 from viewloom.kernels.shared_graph import COMPLETE, Fusion
 from viewloom.models.problem import Problem
@@ -43,21 +44,28 @@ class Edges:
 
     widths: list[int]  # numbers of neighbours
     last: tuple[Array, slice, Array]  # the last neighbours of each graph
-    scales: Array  # g x n
+    scales: Array  # g x n, negative
     floors: Array  # g x 1, the smallest scale of each graph
-    roots: Array  # g x n: degrees to the power of -1/2
+    factors: Array  # g x n: degrees to the power of -1/2, or the scales of ties
+    powers: Array  # g x 1 x 1: of the sum of the edges of a sample, which divides them; 1 for ties
     ranked: Array  # g x 1 x c: weights of neighbours at distances that are not equal
 
     @classmethod
-    def of(cls, graphs: Sequence[FittedKNN], rows: Sequence[Array], n: int) -> Edges:
-        """Stack graphs; `rows` are the positions of their samples among all n."""
+    def of(cls, graphs: Sequence[FittedKNN], rows: Sequence[Array], n: int, ties: Sequence[Array]) -> Edges:
+        """Stack graphs; `rows` are the positions of their samples among all n.
+
+        `ties` are the scales of the last graphs, if samples are tied to landmarks along them.
+        """
         scales = _spread_all([graph.scales for graph in graphs], rows, n, 1.0)
-        degrees = _spread_all([graph.degrees for graph in graphs], rows, n, 1.0)
+        normalised = graphs[: len(graphs) - len(ties)]
+        factors = [*(graph.degrees**-0.5 for graph in normalised), *ties]
+        powers = np.repeat([0.5, 1.0], [len(normalised), len(ties)])
         floors = np.array([graph.least_scale for graph in graphs])[:, None]
         widths = np.array([graph.n_neighbors for graph in graphs])
         last = np.arange(len(widths)), slice(None), widths - 1
         ranked = np.maximum(1.0 - np.arange(widths.max()) / widths[:, None, None], 0.0)
-        return cls(widths.tolist(), last, scales, floors, degrees**-0.5, ranked)
+        spread = _spread_all(factors, rows, n, 1.0)
+        return cls(widths.tolist(), last, -scales, floors, spread, powers[:, None, None], ranked)
 
     def weights(self, distances: Array, flat: Array) -> Array:
         """Normalised weights (g x m x c) of the edges to the nearest training samples, the nearest first.
@@ -66,14 +74,14 @@ class Edges:
         """
         W = distances * distances
         own = distances[self.last]  # g x m
-        W /= -np.maximum(own, self.floors)[..., None] * self.scales.take(flat)
+        W /= np.maximum(own, self.floors)[..., None] * self.scales.take(flat)
         np.maximum(np.exp(W, out=W), LEAST_WEIGHT, out=W)
         W *= self._ranked(distances)
-        return np.asarray(W * (self.roots.take(flat) / np.sqrt(W.sum(axis=2, keepdims=True))))
+        return np.asarray(W * (self.factors.take(flat) / W.sum(axis=2, keepdims=True) ** self.powers))
 
     def _ranked(self, distances: Array) -> Array:
         """Weights by `viewloom.kernels.graphs.rank_weights`, zero beyond the neighbours of a graph."""
-        if (distances[..., 1:] > distances[..., :-1]).all():
+        if are_further(distances).all():
             return self.ranked
         found = np.zeros(distances.shape)
         for W, D, width in zip(found, distances, self.widths, strict=True):
@@ -86,22 +94,25 @@ class Fused:
     """Distances of concatenated features, as sums over views."""
 
     fusion: Fusion
-    summed: list[tuple[int, float]]  # views whose own distances count, and their factors
+    summed: Array | None  # v: factors of the squared distances of views, 0 for those that are not summed
     direct: list[tuple[int, slice]]  # the other views, and the columns of their features
     train: Array  # concatenated features of the other views, n x d
-    lengths: Array  # n
 
     @classmethod
     def of(cls, fusion: Fusion, complete: bool) -> Fused:
         """Sums are used if all training samples are `complete`, since others are stretched."""
-        own = [complete and part.root is None for part in fusion.parts]
+        own = np.array([complete and part.root is None for part in fusion.parts])
         places = _consecutive([len(part.centre) for part in fusion.parts])
-        others = [a for a, summed in enumerate(own) if not summed]
+        others = np.flatnonzero(~own).tolist()
         train = np.hstack([fusion.geometry.X[:, :0], *(fusion.geometry.X[:, places[a]] for a in others)])
         direct = _consecutive([len(fusion.parts[a].centre) for a in others])
-        summed = [(a, fusion.parts[a].factor ** 2) for a, summed in enumerate(own) if summed]
-        lengths = np.einsum("ij,ij->i", train, train)
-        return cls(fusion, summed, list(zip(others, direct, strict=True)), train, lengths)
+        summed = np.where(own, [part.factor**2 for part in fusion.parts], 0.0) if own.any() else None
+        return cls(fusion, summed, list(zip(others, direct, strict=True)), train)
+
+    @property
+    def lengths(self) -> Array:
+        """Squared lengths of the training samples in the views that are not summed."""
+        return np.asarray(np.einsum("ij,ij->i", self.train, self.train))
 
     def features(self, scaled: list[Array]) -> Array:
         """Concatenated features of samples, from the views that are not summed."""
@@ -114,15 +125,10 @@ class Fused:
             np.multiply(centred, part.factor, out=found[:, place])
         return found
 
-    def half_squares(self, scaled: list[Array], D: Array, own: Array) -> None:
-        """Fill in `_half_squares` of the concatenated features, at the end of those of the views.
-
-        `D` are those of all graphs (g x m x n), and `own` the squared lengths of the samples (g x m).
-        """
-        own[-1] = _half_squares(self.features(scaled), self.train, self.lengths, D[-1])
-        for a, factor in self.summed:
-            D[-1] += factor * D[a]
-            own[-1] += factor * own[a]
+    def add(self, values: Array) -> None:
+        """Add those of the summed views to the last of g arrays of squared lengths or distances."""
+        if self.summed is not None:
+            values[-1] += (self.summed @ values[:-1].reshape(len(self.summed), -1)).reshape(values[-1].shape)
 
     def gaps(self, scaled: list[Array], rows: Array, positions: Array) -> Array:
         """Squared distances of some rows to training samples at some positions, from differences."""
@@ -137,6 +143,8 @@ class CompleteRows:
 
     train: list[Array]  # of every view: n x d, zero for samples without the view
     lengths: Array  # g x n: squared lengths, infinite for samples without the view
+    halves: Array  # g x 1 x n: half of them, in the last graph without the summed views
+    close: Array  # g x n: squared distances below these have lost digits
     fused: Fused
     edges: Edges  # of the g graphs, then of the smoothness terms of the v views
     both: Array  # positions of the g + v graphs among the g
@@ -151,18 +159,27 @@ class CompleteRows:
     joint: Joint
 
     @classmethod
-    def of(cls, problem: Problem, codebooks: list[ViewMessage], rho: float) -> CompleteRows | None:
-        """Prepare a model; None if it is of another kind or too large."""
+    def of(
+        cls, problem: Problem, codebooks: list[ViewMessage], rho: float, ties: Sequence[Array | None] = ()
+    ) -> CompleteRows | None:
+        """Prepare a model; None if it is of another kind or too large.
+
+        `ties` are the scales of the ties to the landmarks in each view, if the problem is that of landmarks.
+        """
         shared = problem.shared_graph
         if shared is None or shared.fusion is None or shared.fused is None:
             return None
-        if not _is_supported(problem, [*shared.graphs, shared.fused], shared.fusion):
+        scales = [scale for scale in ties if scale is not None]
+        if len(scales) < len(ties) or not _is_supported(
+            problem, [*shared.graphs, shared.fused], shared.fusion
+        ):
             return None
         n, rows, views = problem.n, shared.rows, problem.views
         every, graphs = [*rows, np.arange(n)], [*shared.graphs, shared.fused, *(view.graph for view in views)]
         kernels: list[Any] = [view.kernel for view in views]
         geometries = [*(view.geometry for view in views), shared.fusion.geometry]
-        lengths = [geometry.squared_lengths for geometry in geometries]
+        lengths = _spread_all([geometry.squared_lengths for geometry in geometries], every, n, np.inf)
+        fused = Fused.of(shared.fusion, all(len(where) == n for where in rows))
         extended = [kernel.walk.extension * kernel.walk.degrees[:, None] ** -0.5 for kernel in kernels]
         extension = _spread_all(extended, rows, n, 0.0)  # v x n x rank
         share = np.array([kernel.share for kernel in kernels])[:, None, None]
@@ -171,9 +188,11 @@ class CompleteRows:
         smooth = [m.theta * m.neighbours.T for m in codebooks if m.neighbours is not None]
         return cls(
             train=[_spread(view.geometry.X, where, n) for view, where in zip(views, rows, strict=True)],
-            lengths=_spread_all(lengths, every, n, np.inf),
-            fused=Fused.of(shared.fusion, all(len(where) == n for where in rows)),
-            edges=Edges.of(graphs, [*every, *rows], n),
+            lengths=lengths,
+            halves=np.vstack([lengths[:-1], fused.lengths])[:, None] / 2.0,
+            close=CLOSE * lengths,
+            fused=fused,
+            edges=Edges.of(graphs, [*every, *rows], n, scales),
             both=np.r_[: len(every), : len(rows)],
             firsts=n * np.arange(len(graphs))[:, None, None],
             counts=(shared.fused.n_neighbors, views[0].graph.n_neighbors),
@@ -188,23 +207,23 @@ class CompleteRows:
 
     def pays(self, m: int) -> bool:
         """Whether this way is faster than the general one: for few samples, or for long views."""
-        saved = sum(self.train[a].shape[1] for a, _ in self.fused.summed)
-        return m <= FEW_ROWS or saved > self.lengths.shape[1]
+        summed = () if self.fused.summed is None else np.flatnonzero(self.fused.summed)
+        return m <= FEW_ROWS or sum(self.train[a].shape[1] for a in summed) > self.lengths.shape[1]
 
     def consensus(self, scaled: list[Array]) -> Array:
         """Consensus memberships (k x m) of samples with all views, scaled (m x d each)."""
         chunk = max(CHUNK_VALUES // self.lengths.size, 1)
         starts = range(0, len(scaled[0]), chunk)
         parts = [self._attraction([X[i : i + chunk] for X in scaled]) for i in starts]
-        b = np.concatenate(parts, axis=1)[self.joint.counted].transpose(2, 0, 1)  # k x v x m
+        b = np.concatenate(parts, axis=1).take(self.joint.counted, axis=0).transpose(2, 0, 1)  # k x v x m
         return self.joint.consensus(b, None, project_simplex)
 
     def _attraction(self, scaled: list[Array]) -> Array:
         """``b`` of `viewloom.solver.placement` for some samples (v x m x k)."""
         distances, positions = self._nearest(scaled)
         v, m, (c, near) = len(scaled), len(scaled[0]), self.counts
-        flat = positions[self.both] + self.firsts
-        W = self.edges.weights(distances[self.both], flat)
+        flat = positions.take(self.both, axis=0) + self.firsts
+        W = self.edges.weights(distances.take(self.both, axis=0), flat)
         shared = (self.mix * W[: v + 1, :, :c]).transpose(1, 0, 2).reshape(m, 1, -1)
         places = positions[..., :c].transpose(1, 0, 2).reshape(m, -1)
         walked = (shared @ self.shared_extension.take(places, axis=0))[:, 0]
@@ -219,13 +238,16 @@ class CompleteRows:
         """Distances and positions (g x m x c) of the nearest training samples, the nearest first."""
         count, (g, n), m = max(self.counts), self.lengths.shape, len(scaled[0])
         D, own = np.empty((g, m, n)), np.empty((g, m))
-        for a, (X, Y) in enumerate(zip(scaled, self.train, strict=True)):
-            own[a] = _half_squares(X, Y, self.lengths[a], D[a])
-        self.fused.half_squares(scaled, D, own)
+        features, train = [*scaled, self.fused.features(scaled)], [*self.train, self.fused.train]
+        for X, Y, products, squared in zip(features, train, D, own, strict=True):
+            np.matmul(X, Y.T, out=products)
+            np.vecdot(X, X, out=squared)
+        np.subtract(self.halves, D, out=D)  # ||y||^2 / 2 - <x, y>
+        self.fused.add(D)
+        self.fused.add(own)
         positions, row = least_positions(D, count), np.arange(g * m).reshape(g, m, 1)
         squares = 2.0 * D.take(positions + n * row) + own[..., None]
-        lengths = self.lengths.take(positions + self.firsts[:g])
-        close = squares < CLOSE * lengths
+        close = squares < self.close.take(positions + self.firsts[:g])
         if close.any():  # cancellation
             self._recompute(squares, scaled, positions, close.any(axis=2))
         order = squares.argsort(axis=2, kind="stable") + count * row
@@ -254,13 +276,6 @@ def least_positions(D: Array, count: int) -> Array:
     marked |= np.arange(n)
     least = np.partition(marked.view(np.float64), count - 1, axis=-1)[..., :count]
     return np.asarray(least.view(np.int64) & mask)
-
-
-def _half_squares(X: Array, Y: Array, lengths: Array, out: Array) -> Array:
-    """``||y||^2 / 2 - <x, y>`` of all pairs in `out`; returns ``||x||^2``, which is left out."""
-    np.matmul(X, Y.T, out=out)
-    np.subtract(lengths / 2.0, out, out=out)
-    return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
 def _gaps(X: Array, Y: Array, positions: Array) -> Array:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from viewloom.data.alignment import warn_by_position
 from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.row_sources import Blocks
 from viewloom.data.views import Views
@@ -42,8 +43,8 @@ from viewloom.models.importance import (
     mixed_linear_importance,
     permutation_importance,
 )
-from viewloom.models.landmark_problem import rescale, tied
-from viewloom.models.predictor import Predictor
+from viewloom.models.landmark_problem import rescale, tied_views
+from viewloom.models.predictor import PlainRows, Predictor
 from viewloom.models.problem import NewSamples, Problem, consensus_error
 from viewloom.models.scaling import warn_of_unseen
 from viewloom.runtime.errors import InputError
@@ -147,6 +148,18 @@ class FittedModel(Stored):
         """The stored samples, training samples or landmarks, scaled."""
         return self.problem.samples
 
+    @cached_property
+    def plain_rows(self) -> PlainRows:
+        """Which new samples need no other check than those of `PlainRows`."""
+        return PlainRows.of(self)
+
+    def plain(self, X: Any, *, warn: bool = True) -> NewSamples | None:
+        """New samples that are a dict of arrays of all views, checked and scaled; None for any other."""
+        samples = self.plain_rows.scaled(X)
+        if warn and samples is not None:
+            warn_by_position(self.plain_rows.named)
+        return samples
+
     def scaled(self, views: Views) -> NewSamples:
         """Scale new samples, whose views must be aligned with those of the fit."""
         if views.names != self.names:
@@ -176,13 +189,23 @@ class FittedModel(Stored):
         if isinstance(views, NewSamples):
             return as_memberships(self.consensus(views))
         warn_of_unseen(views, [view.scaler for view in self.problem.views])
-        parts = [views[i : i + PLACED_ROWS] for i in range(0, len(views), PLACED_ROWS)]
+        starts = range(0, len(views), PLACED_ROWS)
+        parts = [views] if len(starts) == 1 else [views[i : i + PLACED_ROWS] for i in starts]
         found = in_threads(lambda part: self.consensus(self.scaled(part)), parts)
         return as_memberships(np.hstack(list(found)))
 
+    @cached_property
+    def complete_rows(self) -> CompleteRows | None:
+        """The model prepared to place complete samples, if its kernels allow it."""
+        return self._prepared() if self.membership == "simplex" else None
+
     def consensus(self, samples: NewSamples) -> Array:
-        """Consensus memberships of scaled samples (k x n)."""
-        return self.place(samples).shard.G_star
+        """Consensus memberships of scaled samples (k x n); complete ones may take a shorter way."""
+        prepared = self.complete_rows if samples.complete(len(self.names)) else None
+        if prepared is None or not prepared.pays(samples.n):
+            return self.place(samples).shard.G_star
+        with self._threads():
+            return prepared.consensus([samples.scaled[a] for a in range(len(self.names))])
 
     def score(self, views: Views) -> float:
         """Negative weighted mean of the calibrated errors of reconstructing views from the consensus."""
@@ -269,14 +292,24 @@ class FittedModel(Stored):
             U[chosen] = self.place(samples.taken(np.flatnonzero(chosen), using)).memberships
         return U
 
-    def _threads(self) -> AbstractContextManager[None]:
-        """Thread limit for placing new samples."""
+    @cached_property
+    def _stored(self) -> tuple[int, bool]:
+        """Number of stored samples, and whether kernels or graphs are stored entry by entry."""
         views = self.problem.views
         entrywise = [
             isinstance(view.kernel, FittedPairwise) or isinstance(view.graph, FittedGaussianGraph)
             for view in views
         ]
-        return threads_for(max(view.geometry.size for view in views), dense=any(entrywise))
+        return max(view.geometry.size for view in views), any(entrywise)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """Thread limit for placing new samples."""
+        n, entrywise = self._stored
+        return threads_for(n, dense=entrywise)
+
+    def _prepared(self) -> CompleteRows | None:
+        """The model prepared to place complete samples whose memberships sum to one."""
+        raise NotImplementedError
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         """New samples as a shard, and the codebooks of the views they have."""
@@ -339,20 +372,8 @@ class ExactModel(FittedModel, tag="model.exact", fields=STATE):
             return None
         return ColumnUpdates.of(self.problem, view, self.codebooks[view], self.sharpness)
 
-    @cached_property
-    def complete_rows(self) -> CompleteRows | None:
-        """The model prepared to place complete samples, if its kernels allow it."""
-        if self.membership != "simplex":
-            return None
+    def _prepared(self) -> CompleteRows | None:
         return CompleteRows.of(self.problem, self.codebooks, self.sharpness)
-
-    def consensus(self, samples: NewSamples) -> Array:
-        """Consensus memberships of scaled samples (k x n); complete ones may take a shorter way."""
-        prepared = self.complete_rows if samples.complete(len(self.names)) else None
-        if prepared is None or not prepared.pays(samples.n):
-            return super().consensus(samples)
-        with self._threads():
-            return prepared.consensus([samples.scaled[a] for a in range(len(self.names))])
 
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
         return self.problem.place(samples, self.codebooks, PROJECTIONS[self.membership], self.sharpness)
@@ -411,12 +432,16 @@ class LandmarkModel(FittedModel, tag="model.landmarks", fields=(*STATE, "n", "sc
         """Raise an error: the ties of the training samples are not stored."""
         raise InputError("A model fitted by landmarks does not store the ties of its samples; fit again.")
 
+    def _prepared(self) -> CompleteRows | None:
+        if not self.fused:
+            return None
+        return CompleteRows.of(self.problem, self.codebooks, self.sharpness, self.scales)
+
     def _reaching(self, samples: NewSamples) -> tuple[Shard, list[ViewMessage]]:
-        project = PROJECTIONS[self.membership]
-        shard = tied(self.problem, samples, project, self.sharpness, fuse=self.fused)
-        rescale(shard, self.scales)
-        seen = list(samples.rows)
-        return replace(shard, blocks=[shard.blocks[a] for a in seen]), [self.codebooks[a] for a in seen]
+        blocks = tied_views(self.problem, samples, fuse=self.fused)
+        shard = Shard(list(blocks.values()), PROJECTIONS[self.membership], self.sharpness)
+        rescale(shard, [self.scales[a] for a in blocks])
+        return shard, [self.codebooks[a] for a in blocks]
 
 
 def _solved(solution: Solution, p: Parameters) -> dict[str, Any]:

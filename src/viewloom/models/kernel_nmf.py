@@ -370,6 +370,9 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
             Consensus memberships; rows sum to one.
         """
         check_is_fitted(self)
+        samples = self.fitted_model_.plain(X)
+        if samples is not None:
+            return self.fitted_model_.memberships(samples)
         if not is_long(X):
             return self._memberships_of(X)
         blocks = Blocks(X, self.view_names_)

@@ -71,17 +71,25 @@ def tied(
 
     `fuse` ties them along the concatenated features, too.
     """
+    blocks, dtype = tied_views(landmarks, samples, fuse=fuse), _precision(samples)
+    every = [blocks.get(a) or _empty_block(view, dtype) for a, view in enumerate(landmarks.views)]
+    return Shard(every, project, rho)
+
+
+def tied_views(landmarks: Problem, samples: NewSamples, *, fuse: bool = True) -> dict[int, ViewBlock]:
+    """The views that samples have, by their positions: see `tied`."""
     new, graph = samples.cross([view.geometry for view in landmarks.views]), landmarks.shared_graph
     shared_graph = None if graph is None else graph.cross(*new, fuse=fuse)
-    dtype = np.result_type(*(X.dtype for X in samples.scaled.values()), np.float32)
-    blocks = []
-    for a, view in enumerate(landmarks.views):
-        if a in new.crosses:
-            operator = view.kernel.place(new.crosses[a], shared_graph).astype(dtype)
-            blocks.append(ViewBlock(operator, _ties(view, new.crosses[a], dtype), samples.rows[a]))
-        else:
-            blocks.append(_empty_block(view, dtype))
-    return Shard(blocks, project, rho)
+    dtype, found = _precision(samples), {}
+    for a, rows in samples.rows.items():
+        view, cross = landmarks.views[a], new.crosses[a]
+        operator = view.kernel.place(cross, shared_graph).astype(dtype)
+        found[a] = ViewBlock(operator, _ties(view, cross, dtype), rows)
+    return found
+
+
+def _precision(samples: NewSamples) -> Any:
+    return np.result_type(*(X.dtype for X in samples.scaled.values()), np.float32)
 
 
 def _ties(view: FittedView, cross: CrossGeometry, dtype: Any) -> Laplacian | None:

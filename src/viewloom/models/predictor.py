@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from viewloom.data.alignment import unnamed_arrays
 from viewloom.data.matrix import LARGEST
 from viewloom.models.problem import NewSamples
 from viewloom.models.scaling import UnitRows, scale_block
@@ -16,6 +18,57 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 EVERY = slice(None)  # all samples have the view
+
+
+@dataclass(frozen=True, eq=False)
+class PlainRows:
+    """Which new samples need no other check, those with all views as a dict of arrays, and their scalers.
+
+    Attributes
+    ----------
+    views : list of tuple
+        Name, number of columns and scaler of each view, and whether it contains counts.
+    most : int
+        Number of samples up to which they are placed together.
+    named : list of str
+        Views whose features had names in the fit, which arrays lack, so that a warning is due.
+    """
+
+    views: list[tuple[str, int, Any, bool]]
+    most: int
+    named: list[str]
+
+    @classmethod
+    def of(cls, model: FittedModel) -> PlainRows:
+        """Those of a model."""
+        scalers = [view.scaler for view in model.problem.views]
+        views = [
+            (name, len(model.features[name]), scaler, isinstance(scaler, UnitRows))
+            for name, scaler in zip(model.names, scalers, strict=True)
+        ]
+        return cls(views, model.placed_rows, unnamed_arrays(model.features))
+
+    def scaled(self, X: Any) -> NewSamples | None:
+        """The samples, scaled; None if they need other checks."""
+        if not isinstance(X, dict) or len(X) != len(self.views):
+            return None
+        first = X.get(self.views[0][0])
+        n = len(first) if type(first) is np.ndarray and first.ndim else 0
+        if not 0 < n <= self.most or not all(
+            _is_plain(X.get(name), (n, width), counts) for name, width, _, counts in self.views
+        ):
+            return None
+        scaled = {a: scale_block(scaler, X[name]) for a, (name, _, scaler, _) in enumerate(self.views)}
+        return NewSamples(scaled, dict.fromkeys(scaled, EVERY), n)
+
+
+def _is_plain(block: Any, shape: tuple[int, int], counts: bool) -> bool:
+    """Whether a view is an array of finite and moderate values, without empty profiles of counts."""
+    if not (type(block) is np.ndarray and block.dtype == np.float64 and block.shape == shape):
+        return False
+    if not np.vdot(block, block) <= LARGEST**2:  # also for NaN
+        return False
+    return not counts or bool(np.vecdot(block, block).all())
 
 
 class Predictor:
@@ -44,11 +97,7 @@ class Predictor:
     """
 
     def __init__(self, transform: Callable[[Any], Any], model: FittedModel) -> None:
-        self._general, self._model = transform, model
-        self._scalers = [view.scaler for view in model.problem.views]
-        self._counts = [isinstance(scaler, UnitRows) for scaler in self._scalers]
-        self._widths = {name: len(model.features[name]) for name in model.names}
-        self._warned = False
+        self._general, self._model, self._warned = transform, model, False
 
     def predict(self, X: Any) -> Array:
         """Cluster of each sample."""
@@ -56,40 +105,9 @@ class Predictor:
 
     def transform(self, X: Any) -> Array:
         """Memberships of the samples (n x k); rows sum to one."""
-        if self._warned and self._is_plain(X):
-            return self._model.memberships(self._scaled(X))
+        samples = self._model.plain(X, warn=False) if self._warned else None
+        if samples is not None:
+            return self._model.memberships(samples)
         found = np.asarray(self._general(X))
         self._warned = True
         return found
-
-    def _is_plain(self, X: Any) -> bool:
-        """Whether X has all views, as arrays that need no other check."""
-        if not isinstance(X, dict) or X.keys() != self._widths.keys():
-            return False
-        first = X[self._model.names[0]]
-        n = len(first) if type(first) is np.ndarray and first.ndim else 0
-        return (
-            0 < n <= self._model.placed_rows
-            and all(
-                type(block) is np.ndarray
-                and block.dtype == np.float64
-                and block.shape == (n, self._widths[name])
-                for name, block in X.items()
-            )
-            and self._can_be_placed(X)
-        )
-
-    def _can_be_placed(self, X: dict[str, Array]) -> bool:
-        """Whether all values are finite and moderate, and no profile of counts is empty."""
-        for name, counts in zip(self._model.names, self._counts, strict=True):
-            block = X[name]
-            if not np.vdot(block, block) <= LARGEST**2:  # False for NaN
-                return False
-            if counts and not block.any(axis=1).all():
-                return False
-        return True
-
-    def _scaled(self, X: dict[str, Array]) -> NewSamples:
-        named = enumerate(zip(self._model.names, self._scalers, strict=True))
-        scaled = {a: scale_block(scaler, X[name]) for a, (name, scaler) in named}
-        return NewSamples(scaled, dict.fromkeys(scaled, EVERY), len(scaled[0]))

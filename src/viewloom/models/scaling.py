@@ -171,8 +171,9 @@ def scale_block(scaler: Any, X: Any) -> Any:
     if not (isinstance(scaler, StandardScaler) and scaler.with_mean):
         return scaler.transform(X)
     X = X.toarray() if sp.issparse(X) else X
-    mean, scale = (values.astype(X.dtype, copy=False) for values in (scaler.mean_, scaler.scale_))
-    return (X - mean) / scale
+    found = X - scaler.mean_.astype(X.dtype, copy=False)
+    found /= scaler.scale_.astype(X.dtype, copy=False)
+    return found
 
 
 def _looks_like_counts(X: Any) -> bool:

@@ -31,16 +31,19 @@ class Libraries:
 
     def __init__(self) -> None:
         self._modules = 0  # number of modules that were loaded
-        self._found: list[Any] = []
+        self._found: dict[str, list[Any]] = {"blas": [], "openmp": []}
 
     def of(self, api: str) -> list[Any]:
         """Controllers of the libraries for "blas" or "openmp"; of a BLAS only if its threads are its own."""
         if len(sys.modules) != self._modules:
             modules = list(sys.modules.values())
             if len(modules) < self._modules or any(map(_is_compiled, modules[self._modules :])):
-                self._found = ThreadpoolController().lib_controllers
+                found = [one for one in ThreadpoolController().lib_controllers if not _on_openmp(one)]
+                self._found = {
+                    known: [one for one in found if one.user_api == known] for known in self._found
+                }
             self._modules = len(modules)  # last, since other threads read it
-        return [library for library in self._found if library.user_api == api and not _on_openmp(library)]
+        return self._found[api]
 
 
 def _is_compiled(module: Any) -> bool:
@@ -79,6 +82,12 @@ class SharedLimit:
                     library.set_num_threads(count)
                 self._before = {}
 
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
     def found(self) -> list[int]:
         """Numbers of threads of all libraries without this limit."""
         with self._lock:
@@ -94,23 +103,21 @@ _LIBRARIES = Libraries()
 _BLAS = SharedLimit(_LIBRARIES)
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[None]:
     """Limit BLAS to one thread, in the entire process."""
-    _BLAS.acquire()
-    try:
-        yield
-    finally:
-        _BLAS.release()
+    return _BLAS
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit BLAS to one thread, and OpenMP in the calling thread."""
-    before = [(library, library.get_num_threads()) for library in _LIBRARIES.of("openmp")]
-    one_openmp_thread()
+    before = [
+        (library, count) for library in _LIBRARIES.of("openmp") if (count := library.get_num_threads()) != 1
+    ]
+    for library, _ in before:
+        library.set_num_threads(1)
     try:
-        with one_blas_thread():
+        with _BLAS:
             yield
     finally:
         for library, count in before:

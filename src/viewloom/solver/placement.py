@@ -194,6 +194,7 @@ class ActiveSets:
         self.K = np.zeros((m + c, m + c))
         self.K[:m, :m] = Q + np.diag(even)
         self.K[:m, m:], self.K[m:, :m] = -E.T, E
+        self._gradient = self.K[:m]
         self._even = (even * c / m)[:, None]
         self._most = max(MOST_FACTOR_BYTES // self.K.nbytes, 1)
         self._factors: dict[bytes, tuple[Array, Array] | None] = {}
@@ -206,13 +207,13 @@ class ActiveSets:
         free, G = np.ones((m, n), dtype=bool), np.zeros((m, n))
         for _ in range(MOST_TURNS):
             g = self._solutions(free, right)
-            slope = ((self.K[:m] @ g) - right[:m]) / self.sizes
+            slope = (self._gradient @ g - right[:m]) / self.sizes
             optimal = np.where(free, g[:m], slope) >= -EVEN  # False for NaN
-            done = optimal.all(axis=0)
-            if done.any():
+            if optimal.all():
+                G[:, left] = _tidy(g[:m], self.E)
+                return G, left[:0]
+            if len(left) > 1 and (done := optimal.all(axis=0)).any():
                 G[:, left[done]] = _tidy(g[:m, done], self.E)
-                if done.all():
-                    return G, left[:0]
                 left, right, free, optimal = left[~done], right[:, ~done], free[:, ~done], optimal[:, ~done]
             free = free == optimal
         return G, left
