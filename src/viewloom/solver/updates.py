@@ -39,8 +39,10 @@ def project_simplex(V: Array, near: Array | None = None) -> Array:
         tau = _compared_threshold(V)
     else:
         tau = _sorted_threshold(V)
-    G = V - tau[..., None, :]
-    return np.asarray(np.maximum(G, 0.0, out=G))
+    tau = tau[..., None, :]
+    G = np.maximum(V, tau)  # max(v - tau, 0) + tau, which is faster than a comparison with a number
+    G -= tau
+    return np.asarray(G)
 
 
 def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
@@ -50,7 +52,7 @@ def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
     from the others. If not, those above it are free in the next guess for the column, and a column for which
     no guess is right is sorted.
     """
-    tau = (V * free).sum(axis=-2)
+    tau = column_dots(V, free)
     tau -= 1.0
     tau /= np.maximum(free.sum(axis=-2, dtype=np.int32), 1)
     above = tau[..., None, :] < V
