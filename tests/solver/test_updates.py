@@ -1,5 +1,7 @@
 """Every block update does what its docstring says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,6 +39,13 @@ def random_quadratic(rng, k, n, lam=None, rows=ALL, weight=None):
     B = rng.standard_normal((k, n))
     lam = rng.uniform(0.1, 10.0) if lam is None else lam
     return Quadratic(R @ R.T, B, rng.uniform(0.0, 1.0), lam, weight or rng.uniform(0.1, 1.0), rows)
+
+
+def flat_along_the_simplex(ridge, k=10, n=200):
+    """A view whose curvature is large only where the sum of the memberships changes, and memberships."""
+    rng = np.random.default_rng(13)
+    B = 3.0 + 0.2 * rng.uniform(size=(k, n))
+    return Quadratic(3.0 + ridge * np.eye(k), B, 0.02, 10.0, 1.0, ALL), random_memberships(rng, k, n)
 
 
 def inner_objective(G, G_star, quadratics):
@@ -218,6 +227,34 @@ class TestG:
         parts = update_G(start, quadratics, project_simplex, 10)
         for g, h in zip([*parts.G, parts.G_star], [*whole.G, whole.G_star], strict=True):
             np.testing.assert_allclose(g, h, atol=1e-12)
+
+    def test_one_step_of_a_single_view_is_that_of_the_paper(self):
+        rng = np.random.default_rng(13)
+        q, start = random_quadratic(rng, 4, 30), random_memberships(rng, 4, 30)
+        new = update_G(Memberships([start], start), [q], project_simplex, 1)
+        expected = project_simplex(start - q.half_gradient(start, start) / q.lipschitz)
+        np.testing.assert_allclose(new.G[0], expected, atol=1e-12)
+
+    @pytest.mark.parametrize("ridge", [0.0, 1e-5, 0.1])
+    def test_a_single_view_reaches_its_minimum_in_ten_steps(self, ridge):
+        """Along the simplex its curvature is small, and lam does not add to it: steps may be long."""
+        q, start = flat_along_the_simplex(ridge)
+        few, many = (
+            update_G(Memberships([start], start), [q], project_simplex, n_steps).G[0]
+            for n_steps in (10, 3000)
+        )
+        before, reached, best = (replace(q, lam=0.0).values(G, start) for G in (start, few, many))
+        assert (reached <= before + 1e-12).all()
+        assert (reached - best).sum() < 1e-3 * (before - best).sum()
+
+    def test_samples_of_a_flat_view_do_not_feel_the_slopes_of_others(self):
+        q, start = flat_along_the_simplex(1e-5)
+        q.B[:, 0] *= 10.0
+        q = replace(q, shift=0.0)
+        whole = update_G(Memberships([start], start), [q], project_simplex, 10)
+        rest = replace(q, B=q.B[:, 1:])
+        alone = update_G(Memberships([start[:, 1:]], start[:, 1:]), [rest], project_simplex, 10)
+        np.testing.assert_allclose(alone.G[0], whole.G[0][:, 1:], atol=1e-13)
 
     def test_leaving_settled_samples_out_changes_nothing(self):
         """Half of the samples sit at a vertex that their problem keeps; some of them lack a view."""

@@ -21,6 +21,7 @@ RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty clu
 CACHED = 2**18  # number of memberships that are updated at a time, which fit in the processor's cache
 UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
 SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
+FLATTEST = 1e-3  # least curvature along the simplex relative to tr(A): keeps steps from depending on B
 MOST_COMPARED = 16  # number of rows up to which a sorting network is used
 LEAST_GUESSED, GUESSES = 5, 4  # number of rows from which zeros are guessed, and attempts
 LEAST_COMPARED = 10  # number of columns per comparison from which it is faster than sorting
@@ -184,7 +185,7 @@ class Quadratic:
 
         Larger if the curvature is negligible relative to the slope.
         """
-        return _lipschitz([self])[0]
+        return _lipschitz([self], [self.A])[0]
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
@@ -197,12 +198,33 @@ class Quadratic:
         return _values(H.astype(G.dtype), self.B, self.lam, G, G_star[:, self.rows])
 
 
-def _lipschitz(quadratics: list[Quadratic]) -> list[float]:
-    """`Quadratic.lipschitz` of every view."""
-    largest = np.linalg.eigvalsh(np.stack([q.A for q in quadratics]))[:, -1].tolist()
+def _lipschitz(quadratics: list[Quadratic], curvatures: list[Array]) -> list[float]:
+    """`Quadratic.lipschitz` of every view, with given matrices in place of ``A``."""
+    largest = np.linalg.eigvalsh(np.stack(curvatures))[:, -1].tolist()
     curvature = [value + q.lam + q.shift for value, q in zip(largest, quadratics, strict=True)]
-    steepest = [float(np.abs(q.B).max(initial=0.0)) for q in quadratics]
+    steepest = [float(max(q.B.max(initial=0.0), -q.B.min(initial=0.0))) for q in quadratics]
     return [max(c, SHORTEST * s) or 1.0 for c, s in zip(curvature, steepest, strict=True)]
+
+
+def _step_lengths(quadratics: list[Quadratic], project: Project, n_steps: int) -> list[float]:
+    """``L`` of every view, whose steps are ``1 / L`` long.
+
+    A single view that all samples have is the consensus itself, so ``lam`` does not add to its curvature. On
+    the simplex, memberships change only in directions that sum to zero, and the curvature of ``A`` along
+    them is often much smaller than ``sigma_max(A)``. A single step is that of the paper.
+    """
+    if n_steps == 1 or len(quadratics) > 1 or not _is_all(quadratics[0].rows):
+        return _lipschitz(quadratics, [q.A for q in quadratics])
+    (alone,) = quadratics
+    A = _along_simplex(alone.A) if project is project_simplex else alone.A
+    return _lipschitz([replace(alone, lam=0.0)], [A])
+
+
+def _along_simplex(A: Array) -> Array:
+    """``C A C`` with ``C = I - 11^T / k``, and a least curvature."""
+    centred = A - A.mean(axis=0)
+    centred -= centred.mean(axis=1)[:, None]
+    return np.asarray(centred + FLATTEST * float(np.trace(A)) * np.eye(len(A)))
 
 
 def _values(H: Array, B: Array, lam: Any, G: Array, G_star: Array) -> Array:
@@ -240,7 +262,7 @@ def update_G(start: Memberships, quadratics: list[Quadratic], project: Project, 
     not improve on it. So the objective of no sample increases, and the result does not depend on how
     samples are split into shards. A sample that hardly moves in its first step takes no further steps.
     """
-    lipschitz, rows = _lipschitz(quadratics), [q.rows for q in quadratics]
+    lipschitz, rows = _step_lengths(quadratics, project, n_steps), [q.rows for q in quadratics]
     chunk, found = max(CACHED // (len(rows) * len(start.G_star)), 1), []
     for first in range(0, max(start.n, 1), chunk):
         samples = slice(first, min(first + chunk, start.n))
