@@ -256,6 +256,33 @@ class TestG:
         alone = update_G(Memberships([start[:, 1:]], start[:, 1:]), [rest], project_simplex, 10)
         np.testing.assert_allclose(alone.G[0], whole.G[0][:, 1:], atol=1e-13)
 
+    @pytest.mark.parametrize(("v", "steps"), [(1, 3), (2, 10)])
+    def test_samples_of_a_single_view_stop_when_they_hardly_move(self, v, steps):
+        rng = np.random.default_rng(15)
+        k, n, sizes = 6, 40, []
+
+        def project(V, near=None):
+            sizes.append(V.shape[-1])
+            return project_simplex(V, near)
+
+        start = random_memberships(rng, k, n)
+        q = Quadratic(np.eye(k), 0.4 * rng.uniform(size=(k, n)), 0.0, 1.0, 1.0, ALL)
+        update_G(Memberships([start] * v, start), [q] * v, project, 10)
+        assert len(sizes) <= steps
+        if v > 1:
+            assert sizes == [n] * steps
+
+    def test_the_only_sample_that_moves_takes_its_consensus_along(self):
+        """One view, whose samples are given by their positions."""
+        rng = np.random.default_rng(16)
+        k, rows = 4, np.arange(5)
+        q = random_quadratic(rng, k, 5, lam=1.0, rows=rows)
+        q.B[0, 1:] += 100.0
+        G_star = np.eye(k)[:, [1, 0, 0, 0, 0]]  # all others are at their minimum
+        new = update_G(Memberships([G_star[:, rows]], G_star), [q], project_simplex, 10)
+        assert np.abs(new.G[0][:, 0] - G_star[:, 0]).max() > 1e-3
+        np.testing.assert_allclose(new.G_star[:, 0], new.G[0][:, 0], atol=1e-12)
+
     def test_leaving_settled_samples_out_changes_nothing(self):
         """Half of the samples sit at a vertex that their problem keeps; some of them lack a view."""
         rng = np.random.default_rng(11)
@@ -273,7 +300,8 @@ class TestG:
         everybody, places = slice(0, n), [q.rows for q in quadratics]
         steps = _Steps.of(quadratics, [q.lipschitz for q in quadratics], everybody, project_simplex)
         before, after = (_Stack(_layered(at.G, places, everybody), at.G_star) for at in (start, first))
-        expected = _accelerated(before, after, steps, 10)
+        change = after.G - before.G
+        expected = _accelerated(after, change, steps.squares(change), steps, 10)
         new = update_G(start, quadratics, project_simplex, 10)
         for g, h, where in zip(new.G, expected.G, places, strict=True):
             np.testing.assert_allclose(g, h[:, where], atol=1e-14)
