@@ -1,5 +1,7 @@
 """Every block update does what its docstring says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,6 +39,13 @@ def random_quadratic(rng, k, n, lam=None, rows=ALL, weight=None):
     B = rng.standard_normal((k, n))
     lam = rng.uniform(0.1, 10.0) if lam is None else lam
     return Quadratic(R @ R.T, B, rng.uniform(0.0, 1.0), lam, weight or rng.uniform(0.1, 1.0), rows)
+
+
+def flat_along_the_simplex(ridge, k=10, n=200):
+    """A view whose curvature is large only where the sum of the memberships changes, and memberships."""
+    rng = np.random.default_rng(13)
+    B = 3.0 + 0.2 * rng.uniform(size=(k, n))
+    return Quadratic(3.0 + ridge * np.eye(k), B, 0.02, 10.0, 1.0, ALL), random_memberships(rng, k, n)
 
 
 def inner_objective(G, G_star, quadratics):
@@ -219,6 +228,61 @@ class TestG:
         for g, h in zip([*parts.G, parts.G_star], [*whole.G, whole.G_star], strict=True):
             np.testing.assert_allclose(g, h, atol=1e-12)
 
+    def test_one_step_of_a_single_view_is_that_of_the_paper(self):
+        rng = np.random.default_rng(13)
+        q, start = random_quadratic(rng, 4, 30), random_memberships(rng, 4, 30)
+        new = update_G(Memberships([start], start), [q], project_simplex, 1)
+        expected = project_simplex(start - q.half_gradient(start, start) / q.lipschitz)
+        np.testing.assert_allclose(new.G[0], expected, atol=1e-12)
+
+    @pytest.mark.parametrize("ridge", [0.0, 1e-5, 0.1])
+    def test_a_single_view_reaches_its_minimum_in_ten_steps(self, ridge):
+        """Along the simplex its curvature is small, and lam does not add to it: steps may be long."""
+        q, start = flat_along_the_simplex(ridge)
+        few, many = (
+            update_G(Memberships([start], start), [q], project_simplex, n_steps).G[0]
+            for n_steps in (10, 3000)
+        )
+        before, reached, best = (replace(q, lam=0.0).values(G, start) for G in (start, few, many))
+        assert (reached <= before + 1e-12).all()
+        assert (reached - best).sum() < 1e-3 * (before - best).sum()
+
+    def test_samples_of_a_flat_view_do_not_feel_the_slopes_of_others(self):
+        q, start = flat_along_the_simplex(1e-5)
+        q.B[:, 0] *= 10.0
+        q = replace(q, shift=0.0)
+        whole = update_G(Memberships([start], start), [q], project_simplex, 10)
+        rest = replace(q, B=q.B[:, 1:])
+        alone = update_G(Memberships([start[:, 1:]], start[:, 1:]), [rest], project_simplex, 10)
+        np.testing.assert_allclose(alone.G[0], whole.G[0][:, 1:], atol=1e-13)
+
+    @pytest.mark.parametrize(("v", "steps"), [(1, 3), (2, 10)])
+    def test_samples_of_a_single_view_stop_when_they_hardly_move(self, v, steps):
+        rng = np.random.default_rng(15)
+        k, n, sizes = 6, 40, []
+
+        def project(V, near=None):
+            sizes.append(V.shape[-1])
+            return project_simplex(V, near)
+
+        start = random_memberships(rng, k, n)
+        q = Quadratic(np.eye(k), 0.4 * rng.uniform(size=(k, n)), 0.0, 1.0, 1.0, ALL)
+        update_G(Memberships([start] * v, start), [q] * v, project, 10)
+        assert len(sizes) <= steps
+        if v > 1:
+            assert sizes == [n] * steps
+
+    def test_the_only_sample_that_moves_takes_its_consensus_along(self):
+        """One view, whose samples are given by their positions."""
+        rng = np.random.default_rng(16)
+        k, rows = 4, np.arange(5)
+        q = random_quadratic(rng, k, 5, lam=1.0, rows=rows)
+        q.B[0, 1:] += 100.0
+        G_star = np.eye(k)[:, [1, 0, 0, 0, 0]]  # all others are at their minimum
+        new = update_G(Memberships([G_star[:, rows]], G_star), [q], project_simplex, 10)
+        assert np.abs(new.G[0][:, 0] - G_star[:, 0]).max() > 1e-3
+        np.testing.assert_allclose(new.G_star[:, 0], new.G[0][:, 0], atol=1e-12)
+
     def test_leaving_settled_samples_out_changes_nothing(self):
         """Half of the samples sit at a vertex that their problem keeps; some of them lack a view."""
         rng = np.random.default_rng(11)
@@ -236,7 +300,8 @@ class TestG:
         everybody, places = slice(0, n), [q.rows for q in quadratics]
         steps = _Steps.of(quadratics, [q.lipschitz for q in quadratics], everybody, project_simplex)
         before, after = (_Stack(_layered(at.G, places, everybody), at.G_star) for at in (start, first))
-        expected = _accelerated(before, after, steps, 10)
+        change = after.G - before.G
+        expected = _accelerated(after, change, steps.squares(change), steps, 10)
         new = update_G(start, quadratics, project_simplex, 10)
         for g, h, where in zip(new.G, expected.G, places, strict=True):
             np.testing.assert_allclose(g, h[:, where], atol=1e-14)

@@ -20,7 +20,9 @@ Rows = Any  # positions of a view's samples: an increasing index array, or slice
 RIDGES = (1e-15, 1e-10)  # relative to the mean diagonal of S: keep an empty cluster finite
 CACHED = 2**18  # number of memberships that are updated at a time, which fit in the processor's cache
 UNMOVED = 5e-7  # resolution of single precision: a sample whose first step is shorter takes no other step
+SETTLED = 0.1  # the same for a single view, relative to the first step of the sample
 SHORTEST = 1e-4  # least curvature relative to the slope: longer steps overshoot the simplex and lose digits
+FLATTEST = 1e-3  # least curvature along the simplex relative to tr(A): keeps steps from depending on B
 MOST_COMPARED = 16  # number of rows up to which a sorting network is used
 LEAST_GUESSED, GUESSES = 5, 4  # number of rows from which zeros are guessed, and attempts
 LEAST_COMPARED = 10  # number of columns per comparison from which it is faster than sorting
@@ -39,8 +41,10 @@ def project_simplex(V: Array, near: Array | None = None) -> Array:
         tau = _compared_threshold(V)
     else:
         tau = _sorted_threshold(V)
-    G = V - tau[..., None, :]
-    return np.asarray(np.maximum(G, 0.0, out=G))
+    tau = tau[..., None, :]
+    G = np.maximum(V, tau)  # max(v - tau, 0) + tau, which is faster than a comparison with a number
+    G -= tau
+    return np.asarray(G)
 
 
 def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
@@ -50,7 +54,7 @@ def _guessed_threshold(V: Array, free: Array, guesses: int) -> Array:
     from the others. If not, those above it are free in the next guess for the column, and a column for which
     no guess is right is sorted.
     """
-    tau = (V * free).sum(axis=-2)
+    tau = column_dots(V, free)
     tau -= 1.0
     tau /= np.maximum(free.sum(axis=-2, dtype=np.int32), 1)
     above = tau[..., None, :] < V
@@ -182,7 +186,7 @@ class Quadratic:
 
         Larger if the curvature is negligible relative to the slope.
         """
-        return _lipschitz([self])[0]
+        return _lipschitz([self], [self.A])[0]
 
     def half_gradient(self, G: Array, G_star: Array) -> Array:
         """``P^T K P G - P^T K + lam (G - G_star) + theta G L`` at ``G = G_t`` (Eq. 6)."""
@@ -195,12 +199,33 @@ class Quadratic:
         return _values(H.astype(G.dtype), self.B, self.lam, G, G_star[:, self.rows])
 
 
-def _lipschitz(quadratics: list[Quadratic]) -> list[float]:
-    """`Quadratic.lipschitz` of every view."""
-    largest = np.linalg.eigvalsh(np.stack([q.A for q in quadratics]))[:, -1].tolist()
+def _lipschitz(quadratics: list[Quadratic], curvatures: list[Array]) -> list[float]:
+    """`Quadratic.lipschitz` of every view, with given matrices in place of ``A``."""
+    largest = np.linalg.eigvalsh(np.stack(curvatures))[:, -1].tolist()
     curvature = [value + q.lam + q.shift for value, q in zip(largest, quadratics, strict=True)]
-    steepest = [float(np.abs(q.B).max(initial=0.0)) for q in quadratics]
+    steepest = [float(max(q.B.max(initial=0.0), -q.B.min(initial=0.0))) for q in quadratics]
     return [max(c, SHORTEST * s) or 1.0 for c, s in zip(curvature, steepest, strict=True)]
+
+
+def _step_lengths(quadratics: list[Quadratic], project: Project, n_steps: int) -> list[float]:
+    """``L`` of every view, whose steps are ``1 / L`` long.
+
+    A single view that all samples have is the consensus itself, so ``lam`` does not add to its curvature. On
+    the simplex, memberships change only in directions that sum to zero, and the curvature of ``A`` along
+    them is often much smaller than ``sigma_max(A)``. A single step is that of the paper.
+    """
+    if n_steps == 1 or len(quadratics) > 1 or not _is_all(quadratics[0].rows):
+        return _lipschitz(quadratics, [q.A for q in quadratics])
+    (alone,) = quadratics
+    A = _along_simplex(alone.A) if project is project_simplex else alone.A
+    return _lipschitz([replace(alone, lam=0.0)], [A])
+
+
+def _along_simplex(A: Array) -> Array:
+    """``C A C`` with ``C = I - 11^T / k``, and a least curvature."""
+    centred = A - A.mean(axis=0)
+    centred -= centred.mean(axis=1)[:, None]
+    return np.asarray(centred + FLATTEST * float(np.trace(A)) * np.eye(len(A)))
 
 
 def _values(H: Array, B: Array, lam: Any, G: Array, G_star: Array) -> Array:
@@ -238,7 +263,7 @@ def update_G(start: Memberships, quadratics: list[Quadratic], project: Project, 
     not improve on it. So the objective of no sample increases, and the result does not depend on how
     samples are split into shards. A sample that hardly moves in its first step takes no further steps.
     """
-    lipschitz, rows = _lipschitz(quadratics), [q.rows for q in quadratics]
+    lipschitz, rows = _step_lengths(quadratics, project, n_steps), [q.rows for q in quadratics]
     chunk, found = max(CACHED // (len(rows) * len(start.G_star)), 1), []
     for first in range(0, max(start.n, 1), chunk):
         samples = slice(first, min(first + chunk, start.n))
@@ -260,7 +285,7 @@ def _is_all(rows: Rows) -> bool:
 def _layered(parts: list[Array], rows: list[Rows], samples: slice) -> Array:
     """Consecutive samples of views (k x n_a each) as layers (v x k x n), zero where a view is missing."""
     if all(map(_is_all, rows)):
-        return np.stack([part[:, samples] for part in parts])
+        return parts[0][None, :, samples] if len(parts) == 1 else np.stack([p[:, samples] for p in parts])
     shape = len(parts), len(parts[0]), samples.stop - samples.start
     layers = np.zeros(shape, dtype=np.result_type(*parts))
     for layer, part, where in zip(layers, parts, rows, strict=True):
@@ -293,13 +318,8 @@ class _Stack(NamedTuple):
     G: Array  # v x k x n
     G_star: Array  # k x n
 
-    def taken(self, chosen: Array) -> _Stack:
-        """The memberships of chosen samples."""
-        return _Stack(self.G.take(chosen, axis=-1), self.G_star.take(chosen, axis=-1))
 
-
-@dataclass(frozen=True)
-class _Steps:
+class _Steps(NamedTuple):
     """Steps ``project((I - (H + lam I) / L) G + (B + lam G_star) / L)`` on some samples in all views.
 
     ``H = A + shift I``, and ``L`` is the Lipschitz constant. Samples without a view have a layer of zeros,
@@ -317,6 +337,11 @@ class _Steps:
     lengths: Array  # the same: weights times L
     shares: Array  # the same: of the views in G_star
     project: Project
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the consensus differs from the views: not if there is one view that all samples have."""
+        return self.shares.size > 1
 
     @classmethod
     def of(
@@ -342,23 +367,39 @@ class _Steps:
         names = ["B", "offset"]
         if self.present.shape[1] > 1:
             names += ["present", "weights", "lengths", "shares"]
-        return replace(self, **{name: getattr(self, name).take(chosen, axis=-1) for name in names})
+        return self._replace(**{name: getattr(self, name).take(chosen, axis=-1) for name in names})
 
     def moved(self, G: Array, G_star: Array, near: Array | None = None) -> Array:
         """``G`` of every view after a step, if given with memberships `near` it."""
         V = self.matrix @ G
-        if self.shares.size > 1:
+        if self.coupled:
             V += self.pull * G_star
         V += self.offset
         return self.project(V, near)
 
     def consensus(self, G: Array) -> Array:
         """``G_star`` for given ``G``."""
-        return np.asarray(G[0] if self.shares.size == 1 else (G * self.shares[:, None]).sum(axis=0))
+        return np.asarray((G * self.shares[:, None]).sum(axis=0) if self.coupled else G[0])
 
-    def values(self, at: _Stack) -> Array:
-        """Value of the problem of every sample, in all views together."""
-        return np.asarray((self.weights * _values(self.H, self.B, self.lam, *at)).sum(axis=0))
+    def squares(self, change: Array) -> Array:
+        """Squared length of a change of ``G`` of every sample, in all views together."""
+        return np.asarray((self.present * column_dots(change, change)).sum(axis=0))
+
+    def increase(self, first: _Stack, last: _Stack) -> Array:
+        """Value of the problem of every sample at `last` minus that at `first`.
+
+        ``tr(H G G^T) - 2 tr(B^T G)`` changes by ``tr((G_last - G)^T (H (G_last + G) - 2 B))``.
+        """
+        change, total = last.G - first.G, last.G + first.G
+        own = self.H @ total
+        own -= self.B
+        own -= self.B
+        found = column_dots(change, own)
+        if self.coupled:
+            change -= last.G_star - first.G_star
+            total -= last.G_star + first.G_star
+            found += self.lam * column_dots(change, total)
+        return np.asarray((self.weights * found).sum(axis=0))
 
 
 def _updated(start: _Stack, steps: _Steps, n_steps: int) -> _Stack:
@@ -367,47 +408,62 @@ def _updated(start: _Stack, steps: _Steps, n_steps: int) -> _Stack:
     first = _Stack(G, steps.consensus(G))
     if n_steps == 1:
         return first
-    moved = _moved(start, first, steps.present)
+    change = G - start.G
+    squares = steps.squares(change)
+    if steps.coupled:
+        gap = first.G_star - start.G_star
+        squares += column_dots(gap, gap)
+    moved = squares > UNMOVED**2
     if moved.all():
-        return _accelerated(start, first, steps, n_steps)
+        return _accelerated(first, change, squares, steps, n_steps)
     chosen = np.flatnonzero(moved)
     if len(chosen):
-        last = _accelerated(start.taken(chosen), first.taken(chosen), steps.taken(chosen), n_steps)
-        first.G[..., chosen], first.G_star[:, chosen] = last
+        change, squares = (part.take(chosen, axis=-1) for part in (change, squares))
+        G, some = G.take(chosen, axis=-1), steps.taken(chosen)
+        last = _accelerated(_Stack(G, some.consensus(G)), change, squares, some, n_steps)
+        first.G[..., chosen] = last.G
+        if steps.coupled:
+            first.G_star[:, chosen] = last.G_star
     return first
 
 
-def _moved(start: _Stack, first: _Stack, present: Array) -> Array:
-    """Samples that the first step moved noticeably, in any view or in the consensus."""
-    views = np.abs(start.G - first.G).max(axis=1) * present
-    return np.asarray(
-        np.maximum(views.max(axis=0), np.abs(start.G_star - first.G_star).max(axis=0)) > UNMOVED
-    )
-
-
-def _accelerated(start: _Stack, first: _Stack, steps: _Steps, n_steps: int) -> _Stack:
+def _accelerated(first: _Stack, change: Array, squares: Array, steps: _Steps, n_steps: int) -> _Stack:
     """FISTA with restarts after the first step; returns the better of first and last for every sample.
 
     ``G_star`` is linear in ``G``, so that of an extrapolated ``G`` is extrapolated too. The momentum of a
     sample is reset if its step points against it: ``<Y - G_new, G_new - G_old> > 0``.
+
+    With a single view, a sample stops when its step is short compared with the first, of which the change
+    and the squared lengths are given. Several views do not: their consensus moves in many short steps.
     """
-    G, change = first.G, first.G - start.G
+    G, last = first.G, np.empty_like(first.G)
     momenta, age = _momenta(n_steps).astype(G.dtype), np.zeros(G.shape[-1], dtype=np.intp)
-    for _ in range(n_steps - 1):
+    least, left, own = SETTLED**2 * squares, np.arange(G.shape[-1]), steps
+    for number in range(n_steps - 1):
         ahead = momenta.take(age) * change
         ahead += G
-        new = steps.moved(ahead, steps.consensus(ahead), near=G)
+        new = own.moved(ahead, own.consensus(ahead), near=G)
         change = new - G
         ahead -= new
-        over = (steps.lengths * column_dots(ahead, change)).sum(axis=0) > 0.0
+        over = (own.lengths * column_dots(ahead, change)).sum(axis=0) > 0.0
         G = new
         age += 1
         age[over] = 0
-    last = _Stack(G, steps.consensus(G))
-    worse = steps.values(last) > steps.values(first)
+        if number % 2 and not steps.coupled and not (moving := own.squares(change) > least).all():
+            keep = np.flatnonzero(moving)
+            if not len(keep):
+                break
+            last[..., left] = G
+            G, change, own = G.take(keep, axis=-1), change.take(keep, axis=-1), own.taken(keep)
+            age, least, left = age[keep], least[keep], left[keep]
+    if len(left) < last.shape[-1]:
+        last[..., left] = G
+        G = last
+    end = _Stack(G, steps.consensus(G))
+    worse = steps.increase(first, end) > 0.0
     if worse.any():
-        return _Stack(*(np.where(worse, g, h) for g, h in zip(first, last, strict=True)))
-    return last
+        return _Stack(*(np.where(worse, g, h) for g, h in zip(first, end, strict=True)))
+    return end
 
 
 @cache
