@@ -136,6 +136,15 @@ class TestCentredGram:
             CentredGram.of(K, slice(None)).transform(new @ X.T), (new - X.mean(axis=0)) @ centred.T, atol=1e-9
         )
 
+    def test_single_precision_stays_symmetric(self):
+        """The means of rows and columns are rounded alike."""
+        features = np.abs(rng.standard_normal((300, 5))).astype(np.float32) + 30.0
+        K = features @ features.T
+        K = (K + K.T) / 2
+        for given in (K, sp.csr_array(K)):
+            centred = CentredGram.of(given, slice(None)).transform(given)
+            assert np.abs(centred - centred.T).max() < 1e-11 * np.abs(K).max()
+
     def test_only_columns_of_samples_that_have_the_view(self):
         rows = np.array([0, 2, 3, 7])
         part = X[rows] - X[rows].mean(axis=0)

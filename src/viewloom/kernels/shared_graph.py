@@ -298,7 +298,8 @@ class Part(Stored, tag="fusion.part", fields=("centre", "factor", "sparse", "roo
     @classmethod
     def of(cls, X: Any, weight: float) -> tuple[Part, Any]:
         """The part of a view and its features; the factor is zero if the view is constant up to rounding."""
-        mean, squares = np.asarray(X.mean(axis=0)).ravel(), float(Factored(X).diagonal().mean())
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        squares = float(Factored(X).diagonal().mean())
         variance = squares - float(mean @ mean)
         constant = not variance > ROUNDING * np.finfo(X.dtype).eps * squares
         if constant or not can_be_decorrelated(X):

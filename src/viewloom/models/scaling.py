@@ -14,7 +14,7 @@ from viewloom.data.mixed import MixedBlock
 from viewloom.data.mixed_encoding import MixedEncoder
 from viewloom.data.naming import MOST_NAMES, listed
 from viewloom.data.views import Views
-from viewloom.kernels.operators import Factored, unit_rows
+from viewloom.kernels.operators import Factored, dense, unit_rows
 from viewloom.kernels.pairwise import Precomputed
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.stored import Stored
@@ -52,12 +52,12 @@ class CentredGram(Columns, tag="scaler.gram", fields=("columns", "means")):
         """Fit the scaler to a Gram matrix of training samples."""
         K = Columns(columns).transform(K)
         square = K.shape[0] == K.shape[1]
-        return cls(columns, np.asarray(K.mean(axis=0)).ravel() if square else np.zeros(K.shape[1]))
+        return cls(columns, dense(K).mean(axis=0) if square else np.zeros(K.shape[1]))
 
     def transform(self, X: Any) -> Any:
         """Centre rows."""
         X = super().transform(X)
-        X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = dense(X)
         return X - X.mean(axis=1, keepdims=True) - self.means + self.means.mean()
 
 
@@ -131,7 +131,7 @@ def fit_scaler(scale: str | None, X: Any) -> Any:
     if scale is None or (scale == "centre" and sp.issparse(X)):
         return Columns()
     if scale == "centre":
-        return Centred(np.asarray(X.mean(axis=0)))
+        return Centred(np.asarray(X.mean(axis=0, dtype=np.float64)))
     if scale == "unit" or (scale == "auto" and _looks_like_counts(X)):
         return UnitRows(root=scale == "auto")
     return Standard(with_mean=not sp.issparse(X)).fit(X)
