@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from viewloom.runtime.errors import ViewloomError
-from viewloom.runtime.progress import progress_bar
+from viewloom.runtime.progress import progress_bar, showing_parts
 from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
 
@@ -134,15 +134,8 @@ def progress_wanted(quiet: bool) -> bool:
 
 @contextmanager
 def working(title: str, quiet: bool) -> Iterator[None]:
-    """Show a moving bar during a task of unknown length."""
-    if quiet or not errors.is_terminal:
-        with progress_bar(title, 0, False):
-            yield
-        return
-    from rich.progress import Progress
-
-    with Progress(console=errors, transient=True) as bar:
-        bar.add_task(title, total=None)
+    """Show the time of a task of unknown length, and its parts."""
+    with progress_bar(title, 0, progress_wanted(quiet)), showing_parts():
         yield
 
 
