@@ -34,7 +34,7 @@ from viewloom.models.fitted import (
 )
 from viewloom.models.persistence import save
 from viewloom.runtime.errors import InputError
-from viewloom.runtime.progress import progress_bar, with_progress
+from viewloom.runtime.progress import drawing, progress_bar, with_progress
 from viewloom.solver.teams import TEAMS, in_threads
 from viewloom.solver.updates import PROJECTIONS
 
@@ -434,7 +434,8 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         """
         check_is_fitted(self)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        return self.fitted_model_.importance(self._position(view), rng, n_repeats)
+        with drawing(self.verbose == 1):
+            return self.fitted_model_.importance(self._position(view), rng, n_repeats)
 
     @property
     def needs_no_training_rows(self) -> bool:

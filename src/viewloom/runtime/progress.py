@@ -26,6 +26,7 @@ SHOWN: ContextVar[Any] = ContextVar("progress that is drawn", default=None)
 PARTS: ContextVar[bool] = ContextVar("whether all bars within the drawn one are lines of it", default=False)
 RECORD: list[Path] = []  # the file to which progress is recorded, if any
 RECORDED_EVERY = 0.2  # seconds
+OUTPUT: dict[int | None, Any] = {}  # by the number of the last cell with bars, the output that they share
 DELAY, EVERY = 1.0, 0.5  # seconds until a bar appears in a notebook, and between its updates
 TICK = 1.0  # seconds between updates while no unit is finished
 WIDTH = 24  # characters of a bar in a notebook
@@ -48,14 +49,14 @@ def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int],
     if not (show or PARTS.get()):
         yield no_progress
         return
-    with _drawing(), stage(title, total) as advance:
+    with drawing(True), stage(title, total) as advance:
         yield advance
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
-    """Draw stages, unless they are drawn already or nothing can be drawn."""
-    bars = _bars() if SHOWN.get() is None else None
+def drawing(show: bool) -> Iterator[None]:
+    """Draw the stages within if `show`, unless they are drawn already or nothing can be drawn."""
+    bars = _bars() if show and SHOWN.get() is None else None
     if bars is None:
         yield
         return
@@ -256,14 +257,14 @@ class NotebookBars:
         with self._lock:
             self._next += 1
             self._tasks[self._next] = Task(title, total)
-            self._draw(EVERY)
+            self._draw()
             return self._next
 
     def advance(self, task: int, count: int) -> None:
         """Count finished units of a line."""
         with self._lock:
             self._tasks[task].advance(count)
-            self._draw(EVERY)
+            self._draw()
 
     def remove_task(self, task: int) -> None:
         """Remove a line."""
@@ -274,17 +275,28 @@ class NotebookBars:
         """Draw now and then until the end."""
         while not self._ended.wait(TICK):
             with self._lock:
-                self._draw(TICK)
+                self._draw()
 
-    def _draw(self, every: float) -> None:
-        """Draw all lines, unless they were drawn within the last seconds."""
+    def _draw(self) -> None:
+        """Draw all lines, unless they were drawn just now."""
         now = time.monotonic()
-        if now - self._drawn < every or not self._tasks:
+        if now - self._drawn < EVERY or not self._tasks:
             return
-        display: Any = import_module("IPython.display").display  # a notebook has it
         text = {"text/plain": "\n".join(task.line(now) for task in self._tasks.values())}
         if self._handle is None:
-            self._handle = display(text, raw=True, display_id=True)
+            self._handle = _shown(text)
         else:
             self._handle.update(text, raw=True)
         self._drawn = now
+
+
+def _shown(text: dict[str, str]) -> Any:
+    """The output of the present cell with this text: one for all bars of a cell, since empty ones remain."""
+    shell, display = (import_module(name) for name in ("IPython", "IPython.display"))  # a notebook has them
+    cell = getattr(shell.get_ipython(), "execution_count", None)
+    if cell is None or cell not in OUTPUT:
+        OUTPUT.clear()
+        OUTPUT[cell] = display.display(text, raw=True, display_id=True)
+    else:
+        OUTPUT[cell].update(text, raw=True)
+    return OUTPUT[cell]
