@@ -36,7 +36,7 @@ from viewloom.cli.rendering import (
 )
 from viewloom.cli.study_commands import STARTING, Jobs, Json, Quiet, Resume, Seeds, resumable
 from viewloom.runtime.files import atomic_write, check_room, writing
-from viewloom.runtime.workers import exit_code, interrupted, silence_warnings
+from viewloom.runtime.workers import before_last_line, exit_code, interrupted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class Commands(TyperGroup):
 def _handled(error: BaseException, debug: bool) -> int:
     """Print an error and return the exit code."""
     if interrupted(error):
-        silence_warnings()
+        before_last_line()
         print_error_line("interrupted; earlier results are unchanged.")
         return exit_code()
     if isinstance(error, MemoryError):

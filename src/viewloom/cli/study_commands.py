@@ -28,7 +28,7 @@ from viewloom.cli.rendering import (
 )
 from viewloom.runtime.files import atomic_write, check_room
 from viewloom.runtime.visible import visible
-from viewloom.runtime.workers import check_open_files, exit_code, interrupted, silence_warnings
+from viewloom.runtime.workers import before_last_line, check_open_files, exit_code, interrupted
 
 if TYPE_CHECKING:
     from viewloom.study import Study
@@ -292,7 +292,7 @@ def resumable() -> Iterator[None]:
     except BaseException as error:
         if not interrupted(error):
             raise
-        silence_warnings()
+        before_last_line()
         print_error_line(
             "interrupted; earlier results are unchanged. Run the same command with --resume to continue."
         )
