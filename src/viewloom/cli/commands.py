@@ -6,6 +6,7 @@ Commands import what they call, so that ``--help`` and ``--version`` start witho
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -153,7 +154,8 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Run a complete study on a simulated Alzheimer cohort, with the commands you would type."""
-    from viewloom.cli.demo import run_demo
+    with working(STARTING, quiet):
+        from viewloom.cli.demo import run_demo
 
     run_demo(output, _run, seeds=seeds, n_jobs=jobs, quiet=quiet)
 
@@ -218,7 +220,9 @@ def _compared(study: Path | None, cohort: CohortName, seeds: int, jobs: int, pro
             f"{study}: comparing methods needs diagnosis under [participants]; --settings compares settings "
             "without it."
         )
-    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Methods are compared in")  # the table says so
+        result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress)
     return result if study is None else _shareable(result, y, study)
 
 
@@ -228,6 +232,7 @@ def _comparison_content(result: Comparison, digits: int) -> dict[str, Any]:
         "table": result.table.round(digits).reset_index().to_dict("records"),
         "agreement": result.agreement.round(digits).to_dict(),
         "collapsed": result.collapsed,
+        "samples": None if result.rows is None else len(result.rows),
     }
 
 

@@ -430,10 +430,10 @@ def comparison_table(result: Comparison) -> Table:
         iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
         largest = "" if "largest" not in row else f"{100 * row['largest']:.0f}"
         table.add_row(_cell(name), *spread, *means, largest, f"{row['seconds']:.1f}", iterations)
+    drawn = "" if result.rows is None else f" In {len(result.rows)} subjects, drawn at random."
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
-    table.caption = (
-        f"MI: Mirkin distance, 100 - RI, lower is better. largest: samples in the largest cluster.{oracle}"
-    )
+    scale = "MI: Mirkin distance, 100 - RI, lower is better. largest: samples in the largest cluster."
+    table.caption = f"{scale}{oracle}{drawn}"
     return table
 
 
