@@ -191,7 +191,8 @@ def check(
             print_error_line(problem)
         raise typer.Exit(2)
     if picture is not None:
-        _draw(found, picture)
+        with working("Drawing the overlap", quiet or as_json):
+            _draw(found, picture)
         if not (as_json or quiet):
             print_line(f"Figure: {picture}")
 
