@@ -7,7 +7,7 @@ import sys
 
 import viewloom
 from viewloom.runtime import streams
-from viewloom.runtime.workers import end_children, exit_code, interrupted, stop_on_signals
+from viewloom.runtime.workers import before_last_line, end_children, exit_code, interrupted, stop_on_signals
 
 
 def main() -> int:
@@ -19,6 +19,7 @@ def main() -> int:
     except BaseException as error:  # before a command could handle it
         if not interrupted(error):
             raise
+        before_last_line()
         print("Error: interrupted.", file=sys.stderr)
         code = exit_code()
     if code > 128:

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from viewloom import compare
+from viewloom.cli.rendering import comparison_table
+from viewloom.clinical.statistics import Precision
 from viewloom.data import simulated as simulate
 from viewloom.evaluation import comparison
 from viewloom.evaluation.comparison import ORACLE, PUBLISHED_ORACLE, SCORES, SEARCHED, method_names
+from viewloom.study.compared import diagnosis_precision, published_comparison
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,20 @@ def test_incomplete_views_are_compared_too():
 def test_unknown_methods_are_named(toy):
     with pytest.raises(ValueError, match=r"Unknown methods \['magic'\]"):
         compare(*toy, methods=["magic"])
+
+
+def test_of_many_samples_some_are_compared_and_that_is_said():
+    views, y = simulate.blobs_views(150, n_views=2, random_state=0)
+    chosen = {"methods": ["k-means", "ours, diffusion"], "seeds": 1}
+    with pytest.warns(UserWarning, match="compared in 100 of 150 samples, drawn at random"):
+        found = compare(views, y, max_samples=100, **chosen)
+    assert [len(labels) for labels in found.runs["labels"]] == [100, 100]
+    again = compare(views[found.rows], y[found.rows], **chosen)
+    assert again.rows is None
+    assert again.table.drop(columns="seconds").equals(found.table.drop(columns="seconds"))
+    assert diagnosis_precision(found, y, 5) == diagnosis_precision(again, y[found.rows], 5)
+    assert published_comparison(found, Precision()).rows is found.rows
+    assert "In 100 subjects, drawn at random." in comparison_table(found).caption
 
 
 def test_csv_holds_the_table(full, tmp_path):

@@ -317,6 +317,27 @@ def test_a_signal_during_a_finalizer(number, code):
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
+SLOW = """
+import time
+from viewloom.runtime.workers import stop_on_signals
+
+stop_on_signals()
+try:
+    time.sleep(60)
+finally:
+    time.sleep(60)  # as code that waits for its threads
+"""
+
+
+@on_linux
+def test_a_command_that_is_ended_by_force_says_so():
+    process = start("-c", SLOW, program=[sys.executable])
+    waited(lambda: catches(process.pid, signal.SIGTERM), process)
+    process.send_signal(signal.SIGTERM)
+    code, _, errors = finished(process)
+    assert (code, errors.strip()) == (143, b"Error: interrupted; earlier results are unchanged.")
+
+
 @on_linux
 def test_nohup_is_respected(study):
     process = shell('trap "" HUP; exec "$@"', "check", study)

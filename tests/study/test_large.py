@@ -244,8 +244,14 @@ class TestCompute:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("factored = 1", "1 landmarks are too few"),
+            ("factored = 1", "too few landmarks; give 2 or more"),
+            ('factored = "yes"', "must be 'auto', true, false, or the number of landmarks"),
+            ("factored = 2.5", "must be 'auto', true, false, or the number of landmarks"),
             ('memory = "8"', "a number with its unit, such as '8GB'"),
+            ("memory = 8", "a number with its unit, such as '8GB'"),
+            ('memory = "0GB"', "a number with its unit, such as '8GB'"),
+            ('factored = false\nbackend = "dask"', "not fitted on a cluster; leave out one of them"),
+            ('factored = false\nscheduler = "tcp://127.0.0.1:9"', "not fitted on a cluster"),
             ('scheduler = "here"', "such as 'tcp://10.0.0.5:8786'"),
             ('backend = "ray"', "backend"),
         ],
@@ -262,6 +268,11 @@ class TestCompute:
             pytest.raises(StudyError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9; start one"),
             machines(Compute(scheduler="tcp://127.0.0.1:9")),
         ):
+            pass
+
+    def test_a_cluster_without_address(self):
+        pytest.importorskip("distributed")
+        with pytest.raises(StudyError, match="'dask' needs scheduler"), machines(Compute(backend="dask")):
             pass
 
     def test_the_address_is_not_in_the_record(self, tmp_path):

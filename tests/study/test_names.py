@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import viewloom as vl
 from viewloom.cli.commands import app
 from viewloom.models import persistence
+from viewloom.runtime import progress
 from viewloom.study import StudyError, check, cluster_names, read_study
 from viewloom.study.ordering import direction, ordered, severity_column
 from viewloom.study.report import summarize, to_html
@@ -281,6 +282,16 @@ class TestRename:
             renamed(["a", "2"], {"a": "b", "1": "c"})
 
 
+class Nothing:
+    """Bars of progress that are not drawn."""
+
+    def advance(self, task, count):
+        pass
+
+    def remove_task(self, task):
+        pass
+
+
 class TestFigures:
     def test_every_figure_of_the_report(self, whole, tmp_path):
         listed = json.loads((whole[0] / "summary.json").read_text(encoding="utf-8"))["summary"]["figures"]
@@ -288,6 +299,20 @@ class TestFigures:
         assert len(paths) == len(listed)
         assert all(path.read_bytes().startswith(b"<?xml") for path in paths)
         assert {"weights.svg", "agreement.svg", "objective.svg"} <= {path.name for path in paths}
+
+    def test_they_are_counted_while_they_are_drawn(self, whole, tmp_path):
+        titles = []
+
+        class Bars(Nothing):
+            def add_task(self, title, total):
+                titles.append((title, total))
+
+        token = progress.SHOWN.set(Bars())
+        try:
+            write_figures(whole[0], tmp_path, formats=["svg", "pdf"], only=["objective"])
+        finally:
+            progress.SHOWN.reset(token)
+        assert titles == [("Figures", 2)]
 
     def test_formats(self, whole, tmp_path):
         paths = write_figures(whole[0], tmp_path, formats=["pdf", "svg", "pdf"], only=["objective"])

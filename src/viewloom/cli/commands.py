@@ -6,6 +6,7 @@ Commands import what they call, so that ``--help`` and ``--version`` start witho
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -32,10 +33,11 @@ from viewloom.cli.rendering import (
     print_solutions,
     progress_wanted,
     show,
+    working,
 )
-from viewloom.cli.study_commands import Jobs, Json, Quiet, Resume, Seeds, resumable
+from viewloom.cli.study_commands import STARTING, Jobs, Json, Quiet, Resume, Seeds, resumable
 from viewloom.runtime.files import atomic_write, check_room, writing
-from viewloom.runtime.workers import exit_code, interrupted, silence_warnings
+from viewloom.runtime.workers import before_last_line, exit_code, interrupted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +75,7 @@ class Commands(TyperGroup):
 def _handled(error: BaseException, debug: bool) -> int:
     """Print an error and return the exit code."""
     if interrupted(error):
-        silence_warnings()
+        before_last_line()
         print_error_line("interrupted; earlier results are unchanged.")
         return exit_code()
     if isinstance(error, MemoryError):
@@ -152,7 +154,8 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Run a complete study on a simulated Alzheimer cohort, with the commands you would type."""
-    from viewloom.cli.demo import run_demo
+    with working(STARTING, quiet):
+        from viewloom.cli.demo import run_demo
 
     run_demo(output, _run, seeds=seeds, n_jobs=jobs, quiet=quiet)
 
@@ -198,23 +201,28 @@ def compare_methods(
         show(comparison_table(result))
         print_agreement(result)
     if output is not None:
-        _write_comparison(result, digits, output)
+        with working("Drawing figures", quiet or as_json):
+            _write_comparison(result, digits, output)
         if not (as_json or quiet):
             print_line(f"Tables and figures in {output.resolve()}")
 
 
 def _compared(study: Path | None, cohort: CohortName, seeds: int, jobs: int, progress: bool) -> Comparison:
     """The comparison of methods; of a study, with scores that may be shared."""
-    from viewloom.evaluation.comparison import compare
-    from viewloom.study.errors import StudyError
+    with working(STARTING, not progress):
+        from viewloom.evaluation.comparison import compare
+        from viewloom.study.errors import StudyError
 
-    views, y, _ = load(study, cohort)
+    with working("Reading files", not progress):
+        views, y, _ = load(study, cohort)
     if len(set(y)) < 2:
         raise StudyError(
             f"{study}: comparing methods needs diagnosis under [participants]; --settings compares settings "
             "without it."
         )
-    result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Methods are compared in")  # the table says so
+        result = compare(views, y, seeds=seeds, n_jobs=jobs, progress=progress)
     return result if study is None else _shareable(result, y, study)
 
 
@@ -224,6 +232,7 @@ def _comparison_content(result: Comparison, digits: int) -> dict[str, Any]:
         "table": result.table.round(digits).reset_index().to_dict("records"),
         "agreement": result.agreement.round(digits).to_dict(),
         "collapsed": result.collapsed,
+        "samples": None if result.rows is None else len(result.rows),
     }
 
 
@@ -253,11 +262,13 @@ def _compare_settings(
     study: Path | None, cohort: CohortName, jobs: int, output: Path | None, as_json: bool, quiet: bool
 ) -> None:
     """Print and write the map of solutions."""
-    from viewloom.evaluation.solutions import map_solutions
-    from viewloom.study.compared import with_rough_sizes
+    silent = quiet or as_json
+    with working("Reading files", silent):
+        from viewloom.evaluation.solutions import map_solutions
+        from viewloom.study.compared import with_rough_sizes
 
-    views, estimator = chosen_setting(study, cohort)
-    found = map_solutions(views, estimator, n_jobs=jobs, progress=progress_wanted(quiet or as_json))
+        views, estimator = chosen_setting(study, cohort)
+    found = map_solutions(views, estimator, n_jobs=jobs, progress=progress_wanted(silent))
     found = found if study is None else replace(found, settings=with_rough_sizes(found.settings))
     digits = _digits(study)
     if as_json:
@@ -271,7 +282,7 @@ def _compare_settings(
         with atomic_write(output / "settings.csv") as part:
             found.settings.round(digits).to_csv(part)
         _draw(plotting().solutions(found), output / "settings.png")
-        if not (as_json or quiet):
+        if not silent:
             print_line(f"Table and figure in {output.resolve()}")
 
 
@@ -321,7 +332,8 @@ def select_parameters(
     quiet: Quiet = False,
 ) -> None:
     """Choose lam, theta and gamma by cross-validation, or the number of clusters, without labels."""
-    from viewloom.study.run.search import search, shared_table
+    with working(STARTING, quiet or as_json):
+        from viewloom.study.run.search import search, shared_table
 
     _check_search(clusters, paper, resume, output)
     how = {"n_jobs": jobs, "random_state": seed, "progress": progress_wanted(quiet or as_json)}
@@ -357,17 +369,19 @@ Search = tuple[Callable[..., Any], "Views", tuple[Any, ...]]  # what to call, on
 
 def _numbers(study: Path | None, cohort: CohortName, how: dict[str, Any]) -> Search:
     """The search for the number of clusters."""
-    from viewloom.evaluation.selection import choose_k
+    with working("Reading files", not how["progress"]):
+        from viewloom.evaluation.selection import choose_k
 
-    views, _, _ = load(study, cohort)
+        views, _, _ = load(study, cohort)
     return partial(choose_k, views, range(2, 7), **how), views, ("clusters",)
 
 
 def _settings(study: Path | None, cohort: CohortName, paper: bool, how: dict[str, Any]) -> Search:
     """The search for parameters; classes are only reported."""
-    from viewloom.evaluation.selection import select
+    with working("Reading files", not how["progress"]):
+        from viewloom.evaluation.selection import select
 
-    views, y, k = load(study, cohort)
+        views, y, k = load(study, cohort)
     known = y if len(y) == len(views) else None
     find = partial(select, views, None if paper else GRID, n_clusters=k, y=known, paper=paper, **how)
     return find, views, ("paper" if paper else "settings", k, known)

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from viewloom.cli.rendering import print_line, show, table_of
+from viewloom.cli.rendering import print_line, show, table_of, working
 from viewloom.data.simulated import Cohort, adni_like
 from viewloom.evaluation.comparison import nonnegative
 from viewloom.evaluation.inspection import importance_against_truth
@@ -52,7 +52,9 @@ def run_demo(
         if arguments[0] == "simulate" and (folder / "cohort" / "study.toml").exists():
             continue
         if arguments[0] == "report" and not quiet:
-            _show_recovery(planted_features(adni_like(random_state=0)))
+            with working("Comparing important features with planted ones", quiet):
+                recovery = planted_features(adni_like(random_state=0))
+            _show_recovery(recovery)
         if not quiet:
             print_line(f"\n$ viewloom {shlex.join(arguments)}", "bold")
         run([*arguments, *["--quiet"] * quiet])

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from viewloom.runtime.errors import ViewloomError
-from viewloom.runtime.progress import progress_bar
+from viewloom.runtime.progress import progress_bar, showing_parts
 from viewloom.runtime.streams import encodes
 from viewloom.runtime.visible import visible
 
@@ -134,15 +134,8 @@ def progress_wanted(quiet: bool) -> bool:
 
 @contextmanager
 def working(title: str, quiet: bool) -> Iterator[None]:
-    """Show a moving bar during a task of unknown length."""
-    if quiet or not errors.is_terminal:
-        with progress_bar(title, 0, False):
-            yield
-        return
-    from rich.progress import Progress
-
-    with Progress(console=errors, transient=True) as bar:
-        bar.add_task(title, total=None)
+    """Show the time of a task of unknown length, and its parts."""
+    with progress_bar(title, 0, progress_wanted(quiet)), showing_parts():
         yield
 
 
@@ -437,10 +430,10 @@ def comparison_table(result: Comparison) -> Table:
         iterations = "" if row["iterations"] != row["iterations"] else f"{row['iterations']:.0f}"
         largest = "" if "largest" not in row else f"{100 * row['largest']:.0f}"
         table.add_row(_cell(name), *spread, *means, largest, f"{row['seconds']:.1f}", iterations)
+    drawn = "" if result.rows is None else f" In {len(result.rows)} subjects, drawn at random."
     oracle = " oracle: chosen with the labels." * any("oracle" in str(name) for name in result.table.index)
-    table.caption = (
-        f"MI: Mirkin distance, 100 - RI, lower is better. largest: samples in the largest cluster.{oracle}"
-    )
+    scale = "MI: Mirkin distance, 100 - RI, lower is better. largest: samples in the largest cluster."
+    table.caption = f"{scale}{oracle}{drawn}"
     return table
 
 

@@ -28,7 +28,7 @@ from viewloom.cli.rendering import (
 )
 from viewloom.runtime.files import atomic_write, check_room
 from viewloom.runtime.visible import visible
-from viewloom.runtime.workers import check_open_files, exit_code, interrupted, silence_warnings
+from viewloom.runtime.workers import before_last_line, check_open_files, exit_code, interrupted
 
 if TYPE_CHECKING:
     from viewloom.study import Study
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 HERE = Path("study.toml")
+STARTING = "Starting"  # while the libraries are imported
 Seeds = Annotated[int, typer.Option(min=1, help="Number of random seeds per method.")]
 Jobs = Annotated[
     int,
@@ -76,19 +77,23 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Write the files of an example study with a simulated cohort."""
-    from viewloom.study.errors import StudyError
-    from viewloom.study.example import write_cohorts, write_example
+    with working("Simulating", quiet):
+        from viewloom.study.errors import StudyError
+        from viewloom.study.example import write_cohorts, write_example
 
+        if cohorts == 2:
+            if visits > 1:
+                raise StudyError("--cohorts 2 writes one visit of each subject; leave --visits out.")
+            pair = write_cohorts(folder, random_state=seed, missing=missing)
+        else:
+            files = write_example(folder, random_state=seed, missing=missing, visits=visits)
     if cohorts == 2:
-        if visits > 1:
-            raise StudyError("--cohorts 2 writes one visit of each subject; leave --visits out.")
-        first, second = (files[0] for files in write_cohorts(folder, random_state=seed, missing=missing))
+        first, second = (files[0] for files in pair)
         if not quiet:
             print_line(f"Wrote two simulated cohorts to {folder}. Next:")
             print_line(f"  viewloom fit {first} --output {folder / 'run'}")
             print_line(f"  viewloom replicate {folder / 'run'} {second}")
         return
-    files = write_example(folder, random_state=seed, missing=missing, visits=visits)
     if not quiet:
         print_line(f"Wrote {len(files)} files of a simulated cohort to {folder}. Next:")
         print_line(f"  viewloom check {files[0]}")
@@ -105,10 +110,11 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Draft a study.toml from the files in a folder."""
-    from viewloom.study.config.toml import json_schema
-    from viewloom.study.drafting.draft import draft
-    from viewloom.study.errors import StudyError
-    from viewloom.study.run.tables import write_json
+    with working(STARTING, quiet or as_json):
+        from viewloom.study.config.toml import json_schema
+        from viewloom.study.drafting.draft import draft
+        from viewloom.study.errors import StudyError
+        from viewloom.study.run.tables import write_json
 
     target = folder / "study.toml"
     if folder.is_symlink() and not folder.exists():
@@ -168,8 +174,9 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Check the files of a study: subjects, views, missing data, and what fit leaves out."""
-    from viewloom.study import StudyError, read_study
-    from viewloom.study import check as check_files
+    with working(STARTING, quiet or as_json):
+        from viewloom.study import StudyError, read_study
+        from viewloom.study import check as check_files
 
     if picture is not None and not picture.absolute().parent.is_dir():
         raise StudyError(f"{picture.parent}: no such folder.")
@@ -184,7 +191,8 @@ def check(
             print_error_line(problem)
         raise typer.Exit(2)
     if picture is not None:
-        _draw(found, picture)
+        with working("Drawing the overlap", quiet or as_json):
+            _draw(found, picture)
         if not (as_json or quiet):
             print_line(f"Figure: {picture}")
 
@@ -242,15 +250,16 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Cluster the subjects of a study, and write tables, the model and a report to a run folder."""
-    from viewloom.study import read_study
-    from viewloom.study import run as runs
+    silent = quiet or as_json
+    with working(STARTING, silent):
+        from viewloom.study import read_study
+        from viewloom.study import run as runs
 
     found = with_seed(read_study(study), seed)
     found = leaving_sites(found) if leave_site_out else found
     found = with_report(found, splits=splits, twins=twins)
     folder = output or study.with_name(f"{study.stem}-results")
     check_room(folder)
-    silent = quiet or as_json
     earlier = runs.earlier_run(folder)
     if earlier is not None and not silent:
         print_line(f"Replaces the run in {folder}: {earlier}.")
@@ -284,7 +293,7 @@ def resumable() -> Iterator[None]:
     except BaseException as error:
         if not interrupted(error):
             raise
-        silence_warnings()
+        before_last_line()
         print_error_line(
             "interrupted; earlier results are unchanged. Run the same command with --resume to continue."
         )
@@ -325,16 +334,17 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Assign new subjects with a fitted model, and flag those far from the training data."""
-    from viewloom.study import read_study
-    from viewloom.study.run.prediction import check_writable, write_predictions
-    from viewloom.study.run.prediction import predict as assigned
+    with working(STARTING, quiet or as_json):
+        from viewloom.study import read_study
+        from viewloom.study.run.prediction import check_writable, write_predictions
+        from viewloom.study.run.prediction import predict as assigned
 
     target = output or study.with_name("predictions.csv")
     found = read_study(study)
     check_writable(target.absolute())
     with working("Assigning subjects", quiet or as_json):
         table = assigned(model, found)
-    write_predictions(table, target)
+        write_predictions(table, target)
     if as_json:
         counts = table["label"].value_counts().sort_index().to_dict()
         far = int((table["far"] == "yes").sum())
@@ -362,8 +372,9 @@ def replicate(
     quiet: Quiet = False,
 ) -> None:
     """Assess whether the clusters of a run are found again in a second study, and write a report."""
-    from viewloom.study import read_study
-    from viewloom.study.run.replication import replicate_study
+    with working(STARTING, quiet or as_json):
+        from viewloom.study import read_study
+        from viewloom.study.run.replication import replicate_study
 
     found = read_study(study)
     folder = output or study.with_name(f"{study.stem}-replication")
@@ -387,9 +398,10 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Write the report of a run again, without the data."""
-    from viewloom.study.run.run_folder import rewrite_report
+    with working("Writing the report", quiet):
+        from viewloom.study.run.run_folder import rewrite_report
 
-    path = rewrite_report(run)
+        path = rewrite_report(run)
     if not quiet:
         print_line(f"Report: {path}")
 
@@ -446,9 +458,9 @@ def figures(
     quiet: Quiet = False,
 ) -> None:
     """Write the figures of a report to files for a paper, without new computing."""
-    from viewloom.study.run.paper_figures import write_figures
-
     with working("Drawing figures", quiet or as_json):
+        from viewloom.study.run.paper_figures import write_figures
+
         files = write_figures(run, output, formats=_listed(format), dpi=dpi, only=_listed(only or ""))
     if as_json:
         print_json({"files": [str(path) for path in files]})
@@ -471,9 +483,9 @@ def paper(
     quiet: Quiet = False,
 ) -> None:
     """Write methods text, references, Table 1, a checklist, a model card and figures for a paper."""
-    from viewloom.study.publication import write_paper
-
     with working("Writing documents and figures", quiet or as_json):
+        from viewloom.study.publication import write_paper
+
         files = write_paper(run, output, formats=_listed(format), dpi=dpi)
     if as_json:
         print_json({"folder": str(files[0].parent), "files": [path.name for path in files]})

@@ -23,9 +23,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from viewloom.data.drawing import rows_at_most
 from viewloom.data.matching import matched_values
 from viewloom.data.per_view import PerView
 from viewloom.data.views import Views
+from viewloom.evaluation.selection.drawing import MOST_SAMPLES, checked
 from viewloom.evaluation.selection.search import PAPER_GRID, expand, parameters, published_form, select
 from viewloom.evaluation.selection.stability import pairwise_ari
 from viewloom.kernels.pairwise import Gaussian, Polynomial
@@ -35,6 +37,7 @@ from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.errors import InputError
 from viewloom.runtime.progress import progress_bar, with_progress
 from viewloom.runtime.threads import one_thread
+from viewloom.runtime.user_warnings import warn_user
 from viewloom.runtime.workers import explain_lost_processes, watched
 
 SCORES = ("Acc", "NMI", "ARI", "RI", "MI")
@@ -89,6 +92,8 @@ class Comparison:
     runs : DataFrame
         One row per method and seed: scores, ``seconds``, ``iterations``, ``largest`` (share of the samples in
         the largest cluster) and ``labels`` (the cluster of every sample; None for means over single views).
+    rows : (m,) array or None
+        Positions of the samples that were compared, if these were drawn of more.
 
     Examples
     --------
@@ -100,6 +105,7 @@ class Comparison:
     """
 
     runs: pd.DataFrame
+    rows: np.ndarray | None = None
 
     @property
     def table(self) -> pd.DataFrame:
@@ -152,6 +158,7 @@ def compare(
     n_clusters: int | None = None,
     n_jobs: int | None = None,
     progress: bool = True,
+    max_samples: int | None = MOST_SAMPLES,
 ) -> Comparison:
     """Run the paper's methods, ours and k-means, and score them against known classes.
 
@@ -171,6 +178,9 @@ def compare(
         Number of parallel fits, as in scikit-learn, with one BLAS thread each.
     progress : bool, default=True
         Show a progress bar, in a terminal or a notebook.
+    max_samples : int or None, default=4000
+        Of more samples so many are drawn at random for all methods, with a warning: most compare every
+        sample with every other. None uses all.
 
     Returns
     -------
@@ -188,13 +198,25 @@ def compare(
     y = matched_values(y, views.ids, "y")
     chosen = _chosen(all_methods(views), methods)
     k = n_clusters or len(np.unique(y))
+    drawn = rows_at_most(len(views), checked(max_samples), 0)
+    whole = len(drawn) == len(views)
+    if not whole:
+        _warn_drawn(len(drawn), len(views))
+        views, y = views[drawn], y[drawn]
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     tasks = [(method, seed) for method in chosen for seed in numbers]
     calls = (delayed(watched)(method.run, views, y, k, seed) for method, seed in tasks)
     rows = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
     with explain_lost_processes(), progress_bar("Comparing methods", len(tasks), progress) as tick:
         runs = pd.DataFrame(list(map(with_progress(dict, tick), rows)))
-    return Comparison(_ordered(_with_single_view_mean(_with_oracles(runs)), views))
+    return Comparison(_ordered(_with_single_view_mean(_with_oracles(runs)), views), None if whole else drawn)
+
+
+def _warn_drawn(used: int, n: int) -> None:
+    warn_user(
+        f"Methods are compared in {used:,} of {n:,} samples, drawn at random, since memory and time of most "
+        "grow with the square of their number; max_samples sets how many."
+    )
 
 
 def method_names(views: Any) -> list[str]:

@@ -245,13 +245,15 @@ def solve_by_landmarks(
     See `viewloom.models.landmark_problem`. Landmarks are computed from `sample`, some thousand checked rows
     of `blocks`.
     """
-    landmarks, pilot = _solve_landmarks(sample, p, rng)
+    with progress_bar("Landmarks", 0, p.verbose == 1):
+        landmarks, pilot = _solve_landmarks(sample, p, rng)
     project = PROJECTIONS[p.membership]
     make = Builder(landmarks, pilot.codebooks, sample.names, sample.feature_names, project, p.sharpness)
-    with progress_bar("Landmarks", len(blocks.ranges), p.verbose == 1) as advance:
+    with progress_bar("Ties to landmarks", len(blocks.ranges), p.verbose == 1) as advance:
         team = choose_team(p.backend, blocks)(make, blocks, advance)
-    scales = root_scales(team.total(tie_sums))
-    moments = team.total(rescaled_moments, scales)
+    with progress_bar("Sums over all samples", 0, p.verbose == 1):  # a cluster ties them now
+        scales = root_scales(team.total(tie_sums))
+        moments = team.total(rescaled_moments, scales)
     constants = settings(moments, [float(scale is not None) for scale in scales], landmarks, p)
     _restart(team, blocks.n, p)
     with progress_bar("Iterations, at most", p.max_iter, p.verbose == 1) as advance:

@@ -34,6 +34,7 @@ from viewloom.models.fitted import (
 )
 from viewloom.models.persistence import save
 from viewloom.runtime.errors import InputError
+from viewloom.runtime.progress import drawing, progress_bar, with_progress
 from viewloom.solver.teams import TEAMS, in_threads
 from viewloom.solver.updates import PROJECTIONS
 
@@ -353,7 +354,8 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
     def _fit_landmarks(self, blocks: Blocks, parameters: Parameters) -> LandmarkModel:
         check_start(self.init, blocks.ids)
         rng = check_random_state(self.random_state)
-        sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
+        with progress_bar("Reading a sample", 0, self.verbose == 1):
+            sample = self._check_views(blocks.sample(SAMPLE_ROWS, rng))
         return LandmarkModel.fit(sample, blocks, parameters, rng)
 
     def transform(self, X: Any) -> Array:
@@ -377,9 +379,9 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
             return self._memberships_of(X)
         blocks = Blocks(X, self.view_names_)
         self._check_head(blocks, X)
-        return np.concatenate(
-            list(in_threads(lambda rows: self._memberships_of(blocks.read(*rows)), blocks.ranges))
-        )
+        with progress_bar("Placing samples", len(blocks.ranges), self.verbose == 1) as advance:
+            place = with_progress(lambda rows: self._memberships_of(blocks.read(*rows)), advance)
+            return np.concatenate(list(in_threads(place, blocks.ranges)))
 
     def _memberships_of(self, X: Any) -> Array:
         views = self._check_new_views(X)
@@ -435,7 +437,8 @@ class KernelMultiviewNMF(MultiviewClusterer, tag="estimator.kernel_multiview_nmf
         """
         check_is_fitted(self)
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        return self.fitted_model_.importance(self._position(view), rng, n_repeats)
+        with drawing(self.verbose == 1):
+            return self.fitted_model_.importance(self._position(view), rng, n_repeats)
 
     @property
     def needs_no_training_rows(self) -> bool:

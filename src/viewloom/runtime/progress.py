@@ -1,7 +1,8 @@
 """Progress bars with the remaining time, in terminals and notebooks, and lines in a file for other programs.
 
-Bars are drawn by rich in terminals. In notebooks one output of the cell is replaced while the work lasts; it
-needs no further package and disappears at the end. Elsewhere, as in files and pipes, nothing is drawn.
+Bars are drawn by rich in terminals (`viewloom.runtime.terminal`). In notebooks one output of the cell is
+replaced while the work lasts; it needs no further package and disappears at the end. Elsewhere, as in files
+and pipes, nothing is drawn.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Lock, Thread
 from typing import Any, TypeVar
+
+from viewloom.runtime.visible import visible
 
 T = TypeVar("T")
 SHOWN: ContextVar[Any] = ContextVar("progress that is drawn", default=None)
+PARTS: ContextVar[bool] = ContextVar("whether all bars within the drawn one are lines of it", default=False)
 RECORD: list[Path] = []  # the file to which progress is recorded, if any
 RECORDED_EVERY = 0.2  # seconds
+OUTPUT: dict[int | None, Any] = {}  # by the number of the last cell with bars, the output that they share
 DELAY, EVERY = 1.0, 0.5  # seconds until a bar appears in a notebook, and between its updates
+TICK = 1.0  # seconds between updates while no unit is finished
 WIDTH = 24  # characters of a bar in a notebook
 
 
@@ -39,17 +46,17 @@ def progress_bar(title: str, total: int, show: bool) -> Iterator[Callable[[int],
     if RECORD:
         yield recorder(title, total)
         return
-    if not show:
+    if not (show or PARTS.get()):
         yield no_progress
         return
-    with _drawing(), stage(title, total) as advance:
+    with drawing(True), stage(title, total) as advance:
         yield advance
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
-    """Draw stages, unless they are drawn already or nothing can be drawn."""
-    bars = _bars() if SHOWN.get() is None else None
+def drawing(show: bool) -> Iterator[None]:
+    """Draw the stages within if `show`, unless they are drawn already or nothing can be drawn."""
+    bars = _bars() if show and SHOWN.get() is None else None
     if bars is None:
         yield
         return
@@ -62,6 +69,16 @@ def _drawing() -> Iterator[None]:
 
 
 @contextmanager
+def showing_parts() -> Iterator[None]:
+    """Show the bars of all functions that are called as lines of the bar that is drawn, if one is."""
+    token = PARTS.set(SHOWN.get() is not None)
+    try:
+        yield
+    finally:
+        PARTS.reset(token)
+
+
+@contextmanager
 def stage(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A part of the work within `progress_bar`: a line of its own while it lasts, if a bar is drawn.
 
@@ -71,7 +88,7 @@ def stage(title: str, total: int) -> Iterator[Callable[[int], None]]:
     if bar is None:
         yield no_progress
         return
-    task = bar.add_task(title, total=total or None)
+    task = bar.add_task(visible(title), total=total or None)
     try:
         yield lambda count: bar.advance(task, count)
     finally:
@@ -136,10 +153,9 @@ def _bars() -> AbstractContextManager[Any] | None:
         return NotebookBars()
     if not sys.stderr.isatty():
         return None
-    from rich.console import Console
-    from rich.progress import Progress
+    from viewloom.runtime.terminal import terminal_bars
 
-    return Progress(console=Console(stderr=True), transient=True)
+    return terminal_bars()
 
 
 def in_notebook() -> bool:
@@ -157,21 +173,47 @@ class Task:
     total: int | None
     done: int = 0
     began: float = field(default_factory=time.monotonic)
+    at: float = 0.0  # when a unit was last finished
+
+    def advance(self, count: int) -> None:
+        """Count finished units."""
+        self.done, self.at = self.done + count, time.monotonic()
 
     def line(self, now: float) -> str:
         """The line as text, with the remaining time.
 
         Examples
         --------
-        >>> print(Task("Searching", 4, 1, began=0.0).line(20.0))
-        Searching ██████··················  25 %  0:01:00 left
+        >>> print(Task("Searching", 4, 1, began=0.0, at=20.0).line(25.0))
+        Searching ██████··················  25 %  0:00:55 left
         """
         if not self.total:
             return f"{self.title} {clock(now - self.began)}"
         share = min(self.done / self.total, 1.0)
         bar = "█" * round(WIDTH * share)
-        left = f"  {clock((now - self.began) * (1.0 / share - 1.0))} left" if share > 0.0 else ""
-        return f"{self.title} {bar:·<{WIDTH}} {100 * share:3.0f} %{left}"
+        left = seconds_left(share, self.at - self.began, now - self.at)
+        end = "" if left is None else f"  {clock(left)} left"
+        return f"{self.title} {bar:·<{WIDTH}} {100 * share:3.0f} %{end}"
+
+
+def seconds_left(share: float, spent: float, since: float) -> float | None:
+    """Seconds until the end at the mean speed so far; None if nothing is done.
+
+    Parameters
+    ----------
+    share : float
+        Share of the units that are finished.
+    spent : float
+        Seconds from the beginning until the last of them.
+    since : float
+        Seconds since then.
+
+    Examples
+    --------
+    >>> seconds_left(0.25, 20.0, 5.0)
+    55.0
+    """
+    return max(spent * (1.0 / share - 1.0) - since, 0.0) if share > 0.0 else None
 
 
 def clock(seconds: float) -> str:
@@ -187,45 +229,74 @@ def clock(seconds: float) -> str:
 
 
 class NotebookBars:
-    """Lines of progress in the output of a cell, with the methods of rich's `Progress` that are used here."""
+    """Lines of progress in the output of a cell, with the methods of rich's `Progress` that are used here.
+
+    A thread updates them while no unit is finished; units may be finished in several threads.
+    """
 
     def __init__(self) -> None:
         self._tasks: dict[int, Task] = {}
         self._handle: Any = None
         self._next = 0
         self._drawn = time.monotonic() + DELAY - EVERY
+        self._lock, self._ended = Lock(), Event()
+        self._clock = Thread(target=copy_context().run, args=(self._tick,), daemon=True)
 
     def __enter__(self) -> NotebookBars:
+        self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._clock.join()
         if self._handle is not None:
             self._handle.update({"text/plain": ""}, raw=True)
 
     def add_task(self, title: str, total: int | None) -> int:
         """Add a line; return its number."""
-        self._next += 1
-        self._tasks[self._next] = Task(title, total)
-        self._draw()
-        return self._next
+        with self._lock:
+            self._next += 1
+            self._tasks[self._next] = Task(title, total)
+            self._draw()
+            return self._next
 
     def advance(self, task: int, count: int) -> None:
         """Count finished units of a line."""
-        self._tasks[task].done += count
-        self._draw()
+        with self._lock:
+            self._tasks[task].advance(count)
+            self._draw()
 
     def remove_task(self, task: int) -> None:
         """Remove a line."""
-        del self._tasks[task]
+        with self._lock:
+            del self._tasks[task]
+
+    def _tick(self) -> None:
+        """Draw now and then until the end."""
+        while not self._ended.wait(TICK):
+            with self._lock:
+                self._draw()
 
     def _draw(self) -> None:
+        """Draw all lines, unless they were drawn just now."""
         now = time.monotonic()
-        if now - self._drawn < EVERY:
+        if now - self._drawn < EVERY or not self._tasks:
             return
-        display: Any = import_module("IPython.display").display  # a notebook has it
         text = {"text/plain": "\n".join(task.line(now) for task in self._tasks.values())}
         if self._handle is None:
-            self._handle = display(text, raw=True, display_id=True)
+            self._handle = _shown(text)
         else:
             self._handle.update(text, raw=True)
         self._drawn = now
+
+
+def _shown(text: dict[str, str]) -> Any:
+    """The output of the present cell with this text: one for all bars of a cell, since empty ones remain."""
+    shell, display = (import_module(name) for name in ("IPython", "IPython.display"))  # a notebook has them
+    cell = getattr(shell.get_ipython(), "execution_count", None)
+    if cell is None or cell not in OUTPUT:
+        OUTPUT.clear()
+        OUTPUT[cell] = display.display(text, raw=True, display_id=True)
+    else:
+        OUTPUT[cell].update(text, raw=True)
+    return OUTPUT[cell]

@@ -25,6 +25,8 @@ FILES, FILES_PER_JOB = 32, 4  # open files needed at the same time, with a reser
 STOPS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP does not exist on Windows
 TRACKER = b"resource_tracker"  # a process that cleans up after others, and ends with them
 RECEIVED: list[int] = []  # termination signals received
+TOLD: list[bool] = []  # whether the line that tells of an interruption was printed
+LAST_LINE = "\nError: interrupted; earlier results are unchanged.\n"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -48,6 +50,12 @@ def interrupted(error: BaseException) -> bool:
 def silence_warnings() -> None:
     """Show no more warnings: libraries warn of work that an interruption left unfinished."""
     warnings.simplefilter("ignore")
+
+
+def before_last_line() -> None:
+    """Prepare the line that tells of an interruption: it is printed once, without warnings around it."""
+    silence_warnings()
+    TOLD.append(True)
 
 
 def stop_on_signals() -> None:
@@ -90,6 +98,9 @@ def _raise(number: int, frame: FrameType | None) -> NoReturn:
 
 def _stop_late() -> None:
     time.sleep(PATIENCE)
+    if not TOLD:
+        with suppress(OSError):
+            os.write(2, LAST_LINE.encode())  # the main thread may hold the lock of the stream
     _stop_at_once()
 
 

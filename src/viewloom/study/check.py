@@ -14,6 +14,7 @@ from viewloom.data.naming import listed
 from viewloom.data.views import Views
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.memory import return_freed_memory
+from viewloom.runtime.progress import stage
 from viewloom.runtime.threads import one_thread
 from viewloom.study.cohort import StudyData, join, read_tables
 from viewloom.study.compute import model_settings
@@ -171,7 +172,8 @@ def _examined(study: Study) -> tuple[Check, Prepared | None]:
     try:
         everyone = join(study, tables)
         check_unchanged(before, everyone.inputs)
-        ready = _prepared(study, everyone)
+        with stage("Preparing the views", 0):
+            ready = _prepared(study, everyone)
         later = read_followup(study, ready.data, ready.preparation)
     except StudyError as error:
         return replace(found, problems=[*error.lines]), None

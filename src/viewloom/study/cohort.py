@@ -16,6 +16,7 @@ import pandas as pd
 
 from viewloom.data.naming import name_text
 from viewloom.data.views import Views
+from viewloom.runtime.progress import stage
 from viewloom.study.aside import aside_note, named_by_rules, named_elsewhere
 from viewloom.study.config.schema import Study
 from viewloom.study.conversion import with_conversion
@@ -189,17 +190,19 @@ def _read_views(
     """The tables of views that can be read; errors are added to `problems`."""
     frames: dict[str, pd.DataFrame] = {}
     elsewhere = named_elsewhere(study)
-    for name, view in study.views.items():
-        with _collecting(problems, f"view {name!r}", "views", name):
-            frames[name] = read_view(
-                view,
-                study.ids.match,
-                training=training,
-                elsewhere=elsewhere | named_by_rules(study, name),
-                needed=needed.get(name, ()),
-                reference=reference,
-                name=name,
-            )
+    with stage("Views", len(study.views)) as advance:
+        for name, view in study.views.items():
+            with _collecting(problems, f"view {name!r}", "views", name):
+                frames[name] = read_view(
+                    view,
+                    study.ids.match,
+                    training=training,
+                    elsewhere=elsewhere | named_by_rules(study, name),
+                    needed=needed.get(name, ()),
+                    reference=reference,
+                    name=name,
+                )
+            advance(1)
     return frames
 
 

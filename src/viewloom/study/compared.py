@@ -6,6 +6,7 @@ find nearly the same ones, have no more digits than hidden counts allow.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def published_comparison(found: Comparison, known: Precision) -> Comparison:
         for score in SCORES
     }
     runs = found.runs.assign(**scores)
-    return Comparison(with_rough_sizes(runs) if "largest" in runs else runs)
+    return replace(found, runs=with_rough_sizes(runs) if "largest" in runs else runs)
 
 
 def with_rough_sizes(table: pd.DataFrame) -> pd.DataFrame:
@@ -87,8 +88,9 @@ def near_ours(found: Comparison) -> set[str]:
 
 def diagnosis_precision(found: Comparison, y: Any, min_cell: int) -> Precision:
     """How precisely scores of ours may be shown, beside tables of the diagnosis that hide small counts."""
+    classes = np.asarray(y) if found.rows is None else np.asarray(y)[found.rows]
     tables = [
-        pd.crosstab(np.asarray(y), np.asarray(labels)).to_numpy()
+        pd.crosstab(classes, np.asarray(labels)).to_numpy()
         for name, labels in _pairs(found.runs, "labels")
         if name.startswith("ours") and isinstance(labels, list)
     ]

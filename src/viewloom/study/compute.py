@@ -46,13 +46,28 @@ def jobs_within(compute: Compute, n_jobs: int, n: int) -> int:
 @contextmanager
 def machines(compute: Compute) -> Iterator[None]:
     """Connect with the cluster of a study while a model is fitted; nothing without one."""
-    if compute.scheduler is None or compute.settings["backend"] != "dask":
+    if compute.settings["backend"] != "dask":
         yield
         return
     if find_spec("distributed") is None:
         raise MissingPackageError("A Dask cluster needs distributed: pip install viewloom[dask]")
+    if compute.scheduler is None:
+        _check_client()
+        yield
+        return
     with _client(compute.scheduler) as client, client.as_current():
         yield
+
+
+def _check_client() -> None:
+    """Without an address, a program may have connected with a cluster; a command has not."""
+    try:
+        import_module("distributed").get_client()
+    except ValueError:
+        raise StudyError(
+            "study.toml: backend of [compute]: 'dask' needs scheduler, the address of a Dask scheduler, "
+            "such as 'tcp://10.0.0.5:8786'."
+        ) from None
 
 
 def _client(address: str) -> Any:

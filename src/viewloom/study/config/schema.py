@@ -22,6 +22,7 @@ from pydantic import (
     ValidationInfo,
     create_model,
     field_validator,
+    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -578,8 +579,10 @@ class Compute(Block):
     @classmethod
     def _several(cls, value: Any) -> Any:
         """A single landmark is no model."""
-        if isinstance(value, int) and not isinstance(value, bool) and value < 2:
-            raise mistake(f"{value} landmarks are too few; give 2 or more, or true for the default number")
+        if value != "auto" and not isinstance(value, int):
+            raise mistake("must be 'auto', true, false, or the number of landmarks")
+        if not isinstance(value, (bool, str)) and value < 2:
+            raise mistake("too few landmarks; give 2 or more, or true for the default number")
         return value
 
     @field_validator("scheduler")
@@ -589,12 +592,21 @@ class Compute(Block):
             raise mistake("must be the address of a Dask scheduler, such as 'tcp://10.0.0.5:8786'")
         return value
 
-    @field_validator("memory")
+    @field_validator("memory", mode="before")
     @classmethod
-    def _size(cls, value: str | None) -> str | None:
-        if value is not None and not MEMORY.fullmatch(value):
+    def _size(cls, value: Any) -> Any:
+        found = MEMORY.fullmatch(value) if isinstance(value, str) else None
+        if value is not None and (found is None or not float(found[1])):
             raise mistake("must be a number with its unit, such as '8GB' or '500 MiB'")
         return value
+
+    @model_validator(mode="after")
+    def _agree(self) -> Compute:
+        if self.settings["backend"] == "dask" and self.factored is False:
+            raise mistake(
+                "exact kernels (factored = false) are not fitted on a cluster; leave out one of them"
+            )
+        return self
 
     @property
     def bytes(self) -> int | None:

@@ -85,7 +85,7 @@ def wide_table(
     cells, named = frames.apart(cells, aside, path)
     names = [str(name) for name in cells.columns]
     try:
-        values, ids = gathered(file, id, names, codes, found)
+        values, ids = gathered(file, path, id, names, codes, found)
     except NotPlain:
         return None
     index = frames.checked_ids(ids, path, hint=frames.repeats_hint(header))
@@ -102,7 +102,7 @@ def is_plain(file: TableFile) -> bool:
 
 
 def gathered(
-    file: TableFile, id: str, names: list[str], codes: Codes, notes: list[Note]
+    file: TableFile, path: Path, id: str, names: list[str], codes: Codes, notes: list[Note]
 ) -> tuple[Array, pd.Series]:
     """Numbers (n x d, float32) and ids of all rows.
 
@@ -113,7 +113,7 @@ def gathered(
     truths = set[tuple[bool, ...]]()
     last = pd.Series(dtype=object)
     rows = max(BLOCK_CELLS // (len(names) + 1), 1)
-    with stage("Reading rows", 0) as advance:
+    with stage(f"Reading {path.name}", file.about_rows) as advance:
         for block in file.blocks([id, *names], [id], rows):
             values = _numbers(block, id, names, frames.names_truth(codes))
             truths.add(tuple(map(pd.api.types.is_bool_dtype, block[names].dtypes)))

@@ -226,7 +226,7 @@ def _read_all(
     """What all files of a subject hold; errors count files, whose names are ids."""
     held: dict[str, dict[str, Any]] = {}
     faults = Counter[str]()
-    with stage(f"reading {what}", len(files)) as advance:
+    with stage(f"Reading {what}", len(files)) as advance:
         for name, paths in files.items():
             held[name] = {}
             for path in paths:

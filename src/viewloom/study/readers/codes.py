@@ -100,7 +100,7 @@ def _blocks(
     """Ids and codes of each block of rows."""
     frames.check_names(pd.DataFrame(columns=file.header), path)
     any_rows = False
-    with stage("Reading rows", 0) as advance:
+    with stage(f"Reading {path.name}", file.about_rows) as advance:
         for block in file.blocks([id, code], [id, code], ROWS):
             (subject, ids), (at, codes) = (pd.factorize(block[name]) for name in (id, code))
             filled = (subject >= 0) | (at >= 0)

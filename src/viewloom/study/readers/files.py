@@ -22,6 +22,7 @@ from viewloom.study.readers.packed import PACKED
 from viewloom.study.readers.text import (
     DELIMITERS,
     Dialect,
+    about_lines,
     find_dialect,
     find_notation,
     lacks_end,
@@ -86,6 +87,10 @@ class TableFile(Protocol):
     @property
     def is_large(self) -> bool:
         """Whether the table is better read in blocks."""
+
+    @property
+    def about_rows(self) -> int:
+        """About how many rows it has; 0 if that is not known without reading it."""
 
     def blocks(self, columns: Collection[str], text: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
         """Blocks of so many rows with at least these columns; those in `text` as text. Then see `notes`."""
@@ -168,6 +173,11 @@ class TextFile:
         """By the size of the file."""
         return self.path.stat().st_size >= LARGE_TEXT
 
+    @property
+    def about_rows(self) -> int:
+        """By the length of the first lines."""
+        return about_lines(self.path)
+
     def blocks(self, columns: Collection[str], text: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
         """Blocks of rows, with all columns."""
         lacking = False
@@ -211,6 +221,11 @@ class CellFile:
     def is_large(self) -> bool:
         """Parquet with many cells; other kinds cannot be read in blocks."""
         return self._is_parquet and prod(arrow.shape_of(self.path)) >= LARGE_CELLS
+
+    @property
+    def about_rows(self) -> int:
+        """As Parquet says; 0 for other kinds."""
+        return arrow.shape_of(self.path)[0] if self._is_parquet else 0
 
     def blocks(self, columns: Collection[str], text: Collection[str], rows: int) -> Iterator[pd.DataFrame]:
         """Blocks of rows; whole where the kind has none."""

@@ -171,7 +171,7 @@ def _values(
 ) -> tuple[np.ndarray, int]:
     """Values (n, regions) of all maps, and how many of them have another grid."""
     rows, faults, shifted = [], Counter[str](), 0
-    with stage("reading maps", len(maps)) as advance:
+    with stage("Reading maps", len(maps)) as advance:
         for path in maps:
             try:
                 row, other = _row(path, atlas, statistic, resample, cache)

@@ -28,6 +28,7 @@ COMMENTS = ("#", "!")  # the start of lines that are no rows; the second in seri
 MOST_COMMENTS = 10_000  # lines
 GCT = re.compile(r"#1\.[23]\n\d+(?:\t\d+){1,3}\n")  # a version, and numbers of rows and columns
 CHUNK = 1 << 20
+MEASURED = 1 << 18  # bytes of lines that are measured
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # starts with that of UTF-16
@@ -448,6 +449,15 @@ def open_text(path: Path, *, encoding: str, newline: str | None, errors: str | N
     if not is_packed(path):
         return path.open(encoding=encoding, newline=newline, errors=errors)
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline, errors=errors)
+
+
+def about_lines(path: Path) -> int:
+    """About how many lines a text has, by the length of the first ones; 0 if it is compressed."""
+    if is_packed(path):
+        return 0
+    with path.open("rb") as file:
+        start = file.read(MEASURED)
+    return round(path.stat().st_size * start.count(b"\n") / max(len(start), 1))
 
 
 def _may_be_grouped(column: pd.Series, notation: Notation) -> bool:

@@ -162,7 +162,7 @@ def _in_blocks(
     kept = {str(title): kept[str(title)] for title in cells.columns}
     names = [name for columns in kept.values() for name in columns]
     try:
-        values, ids = gathered(file, id, names, codes, found)
+        values, ids = gathered(file, path, id, names, codes, found)
     except NotPlain:
         return None
     index = frames.checked_ids(ids, path, hint=ONE_ROW)

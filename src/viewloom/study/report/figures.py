@@ -17,6 +17,7 @@ import pandas as pd
 
 from viewloom.clinical import Conversion
 from viewloom.clinical.release import P, PClass
+from viewloom.runtime.progress import stage, with_progress
 from viewloom.study.report.brain import draw_brain_figure
 from viewloom.study.report.captions import QUANTILES
 from viewloom.study.report.comparison import draw_agreement, draw_solutions
@@ -55,8 +56,9 @@ def inline_figures(parts: Mapping[str, Data], names: Names) -> dict[str, str]:
     with _drawing():
         from matplotlib import rc_context
 
-        with rc_context(STYLE):
-            return {name: inline_svg(_figure(part, names), name) for name, part in parts.items()}
+        with rc_context(STYLE), stage("Figures", len(parts)) as advance:
+            drawn = with_progress(lambda name: inline_svg(_figure(parts[name], names), name), advance)
+            return {name: drawn(name) for name in parts}
 
 
 def write_figure(part: Data, names: Names, path: Any, format: str, dpi: int) -> None:

@@ -20,7 +20,7 @@ from viewloom.models import persistence
 from viewloom.models.kernel_nmf import KernelMultiviewNMF
 from viewloom.runtime.files import PRIVATE
 from viewloom.runtime.memory import return_freed_memory
-from viewloom.runtime.progress import announce, progress_bar, tell
+from viewloom.runtime.progress import announce, progress_bar, showing_parts, tell
 from viewloom.runtime.threads import one_thread
 from viewloom.study.check import Prepared, examine
 from viewloom.study.compute import jobs_within, machines, model_settings
@@ -121,7 +121,7 @@ def analyse(
     Results
     """
     announce(planned(study, compare=compare, choose_k=choose_k))
-    with progress_bar("Reading files", 1, progress):
+    with progress_bar("Reading files", 0, progress):
         ready = prepare(study)
     if compare:
         _check_classes(ready.classes)
@@ -129,7 +129,7 @@ def analyse(
     key = fingerprint(ready.views, settings, ready.data.inputs, versions())
     n_jobs = jobs_within(study.compute, n_jobs, min(len(ready.views), MOST_ASSESSED))
     stages = Stages(_folder(checkpoints, key), key, n_jobs, progress)
-    with progress_bar("Fitting the model", 1, progress):
+    with progress_bar("Fitting the model", 0, progress), showing_parts():
         model, notes = _clustered(ready, stages)
     return_freed_memory()  # of factors and ties
     tell(_sizes(model))

@@ -238,11 +238,8 @@ def compared(views: Views, classes: pd.Series, seeds: int, stages: Stages) -> Co
 
 def score_methods(views: Views, y: np.ndarray, methods: list[str], seeds: int) -> Record:
     """Scores of methods, as a record."""
-    return {
-        "runs": comparison.compare(views, y, methods, seeds, progress=False).runs.to_dict(
-            "split", index=False
-        )
-    }
+    found = comparison.compare(views, y, methods, seeds, progress=False, max_samples=None)
+    return {"runs": found.runs.to_dict("split", index=False)}
 
 
 def number(model: KernelMultiviewNMF, views: Views, stages: Stages) -> selection.ClusterNumber:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from viewloom.runtime.files import atomic_write, writing
+from viewloom.runtime.progress import stage, with_progress
 from viewloom.runtime.visible import visible
 from viewloom.study.errors import StudyError
 from viewloom.study.run.run_folder import damaged, stored
@@ -76,11 +77,10 @@ def write_figures(
         )
     chosen = _chosen(parts, only)
     target = _folder(folder, output)
-    return [
-        _write(parts[name], names, target / f"{name}.{format}", format, dpi)
-        for name in chosen
-        for format in dict.fromkeys(formats)
-    ]
+    files = [(name, format) for name in chosen for format in dict.fromkeys(formats)]
+    with stage("Figures", len(files)) as advance:
+        write = with_progress(_write, advance)
+        return [write(parts[name], names, target / f"{name}.{format}", format, dpi) for name, format in files]
 
 
 def named_figures(drawings: dict[str, Any]) -> dict[str, Any]:

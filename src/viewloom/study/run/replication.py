@@ -136,7 +136,7 @@ def compare_with_run(
     model, preparation, _, names = loaded_model(Path(run))
     about = _about(Path(run))
     seed = int(about.get("seed", 0)) if seed is None else seed
-    with progress_bar("Reading files", 1, progress):
+    with progress_bar("Reading files", 0, progress):
         data = load(study, training=False, needed=preparation.needed)
         common, notes = common_views(data.views, preparation)
         ready = prepare(as_second(study, model.n_clusters))
