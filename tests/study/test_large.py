@@ -4,6 +4,7 @@ import ctypes
 import json
 import subprocess
 import sys
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_info, threadpool_limits
+from typer.testing import CliRunner
 
 import viewloom as vl
+from viewloom.cli.commands import app
 from viewloom.data import portions
 from viewloom.data.views import Views
 from viewloom.evaluation.selection import choose_k, select
@@ -170,7 +173,15 @@ def test_searching_in_some_samples():
     grid = {"sigma": [0.01, 3.0]}
     found = select(views, grid, cv=2, random_state=0, progress=False, y=y, max_samples=100)
     assert found.best_params["kernel"].sigma == 3.0
-    assert len(found.views) == 150
+    assert (found.searched, len(found.views)) == (100, 150)
+
+
+def test_the_command_says_that_it_searched_in_some(tmp_path, monkeypatch):
+    write_study(tmp_path, 300)
+    monkeypatch.setattr("viewloom.evaluation.selection.select", partial(select, max_samples=100))
+    monkeypatch.setattr("viewloom.cli.commands.GRID", {"lam": [1.0, 10.0]})
+    done = CliRunner().invoke(app, ["select", str(tmp_path / "study.toml"), "--jobs", "1"])
+    assert "Searched in 100 of 300 subjects, drawn at random." in done.output
 
 
 def write_study(folder, n=300, compute="factored = 60"):

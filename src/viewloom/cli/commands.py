@@ -399,6 +399,8 @@ def _print_settings(found: Selection) -> None:
     shown = found.table.head(10)
     title = f"Best of {len(found.table)} settings, 5 folds; labels are not used for the choice"
     show(frame_table(title, shown[[name for name in columns if name in shown]]))
+    if found.searched < len(found.views):
+        print_line(f"Searched in {found.searched} of {len(found.views)} subjects, drawn at random.")
     print_line(f"Best: {found.best_params}")
 
 

@@ -1,5 +1,7 @@
 """Large tables in blocks: the numbers, notes and refusals of the reader of whole tables."""
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from viewloom.study import StudyError
 from viewloom.study.readers import blocks, files
 from viewloom.study.readers.codes import read_codes
 from viewloom.study.readers.tables import read_table
+from viewloom.study.readers.text import about_lines
 from viewloom.study.readers.ukb import read_ukb
 from viewloom.study.tables_in_memory import (
     has_value,
@@ -272,3 +275,19 @@ def test_oddities_are_judged_as_in_a_whole_table(in_blocks, monkeypatch, table, 
     else:
         pd.testing.assert_frame_equal(found[0], whole[0])
         assert found[1] == whole[1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_number_of_rows_is_known_before_they_are_read(table, tmp_path, suffix):
+    """About, for the time left."""
+    file = files.open_table(write(table, tmp_path / f"t{suffix}"))
+    assert file.about_rows == pytest.approx(N, abs=2)
+
+
+def test_lines_of_a_long_text_are_estimated_and_those_of_a_compressed_one_unknown(tmp_path):
+    lines = "id,x\n" + "".join(f"s{i:06d},{i % 7}\n" for i in range(60_000))
+    (tmp_path / "t.csv").write_text(lines)
+    assert about_lines(tmp_path / "t.csv") == pytest.approx(60_000, rel=0.01)
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write(lines)
+    assert about_lines(tmp_path / "t.csv.gz") == 0

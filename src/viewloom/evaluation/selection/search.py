@@ -72,10 +72,13 @@ class Selection:
         Parameters of the first row, for ``estimator.set_params``.
     best_estimator : KernelMultiviewNMF
         Fitted with them on all samples, when first asked for.
+    searched : int
+        Number of samples that settings were fitted to and scored on; fewer than all if some were drawn.
     """
 
     table: pd.DataFrame
     best_params: dict[str, Any]
+    searched: int
     views: Views = field(repr=False)
     estimator: KernelMultiviewNMF = field(repr=False)
 
@@ -203,7 +206,7 @@ def select(
     records = [jobs.records[str(i)] for i in range(len(settings))]
     table = rank(tabulate(settings, records), _unit_of_loss(settings, model.membership))
     best = parameters(settings[int(table.index[0])], model.graph)
-    return Selection(table.reset_index(drop=True), best, everyone, model)
+    return Selection(table.reset_index(drop=True), best, len(views), everyone, model)
 
 
 def published_form(estimator: KernelMultiviewNMF | None = None) -> KernelMultiviewNMF:
