@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from viewloom.kernels.geometry import FEW_ROWS, Geometry, GramGeometry
-from viewloom.kernels.graphs import GRAPHS, KNN, GaussianGraph, make_graph, rank_weights
+from viewloom.kernels.graphs import GRAPHS, KNN, FittedKNN, GaussianGraph, make_graph, rank_weights
 from viewloom.kernels.neighbours import fits_table, nearest_others
 from viewloom.kernels.operators import DENSE_EIGEN_SIZE
 from viewloom.kernels.pairwise import Gaussian
@@ -250,7 +250,7 @@ class TestKNN:
     def test_samples_between_landmarks_connect_them(self, copies):
         graph, geometry = KNN(6).fit(Geometry(X)), Geometry(X)
         new = np.vstack([NEW] * copies)
-        spanned = graph.spanned_by(geometry.to(new))
+        spanned = FittedKNN.spanned_by(graph, geometry.to(new))
         B = np.zeros((len(new), len(X)))
         for b, d in zip(B, distances(new, X), strict=True):
             near = np.argsort(d)[:5]
